@@ -601,3 +601,465 @@ TEST(test_rows_strings_model, .timeout_seconds = 240, .threads = 1, .long_tier =
         free_universe(&u);
     }
 }
+
+/* ---- Heaps ------------------------------------------------------------------------------------------------ */
+
+/* Inserts the rows one after the other into a heap that does not grow. Returns how many were stored. */
+static uint64_t insert_singly(loom_map *map, universe *u, const rows *r)
+{
+    uint64_t stored = 0;
+    for (uint64_t i = 0; i < r->n; i++) {
+        const loom_strings key = {r->keys.offsets + i, r->keys.bytes};
+        uint8_t status = 99;
+        const loom_status returned = loom_map_insert(map, &key, NULL, 1, LOOM_KEEP, &status, NULL, NULL);
+        if (status == LOOM_OK && !u->present[r->of[i]]) {
+            u->present[r->of[i]] = 1;
+            stored++;
+        }
+        CHECK(returned == (status == LOOM_OK || status == LOOM_EXISTS ? LOOM_OK : (loom_status)status));
+    }
+    return stored;
+}
+
+TEST(test_rows_strings_full_heap_refuses)
+{
+    loom_context *context = make_context(t);
+    for (int batches = 0; batches < 2; batches++) {
+        universe u = make_universe(LOOM_VARIABLE, 0, 40, 0, 4000);
+        loom_map_config config = config_of(&u, 5000);
+        config.growth = 0;
+        config.string_bytes = 20000;
+        loom_map *map = make_map_from(context, &config);
+        rows r = draw_rows(t, &u, 4000, 0);
+        const uint64_t memory = map_stats(map).memory_bytes;
+        if (batches) {
+            loom_result result = {0};
+            CHECK_OK(loom_map_insert(map, argument_of(&r.keys), NULL, r.n, LOOM_KEEP, r.status, &result, NULL));
+            CHECK_EQ(result.status, LOOM_FULL);
+            for (uint64_t i = 0; i < r.n; i++)
+                u.present[r.of[i]] = r.status[i] == LOOM_OK;
+            CHECK_EQ(result.ok + result.full + result.too_long, r.n);
+            CHECK_EQ(result.ok, present_keys(&u));
+        } else {
+            (void)insert_singly(map, &u, &r);
+        }
+        check_all(t, map, &u);
+        loom_stats stats = map_stats(map);
+        CHECK(stats.string_free < 48);
+        CHECK_EQ(stats.string_unused, 0);
+        CHECK_EQ(stats.memory_bytes, memory);
+        /* Most keys go: the bytes of erased strings serve again, although the table must not grow. */
+        rows gone = draw_rows(t, &u, 3600, 0);
+        erase_rows(map, &u, &gone);
+        const uint64_t unused = map_stats(map).string_unused;
+        CHECK(unused > 10000);
+        CHECK(insert_singly(map, &u, &gone) > 300);
+        check_all(t, map, &u);
+        CHECK_EQ(map_stats(map).memory_bytes, memory);
+        free_rows(&gone);
+        free_rows(&r);
+        loom_map_destroy(map);
+        free_universe(&u);
+    }
+    loom_context_destroy(context);
+}
+
+/* The same strings come and go, and values change their lengths: the table stays small. */
+TEST(test_rows_strings_churn_wastes_little, .timeout_seconds = 120)
+{
+    loom_context *context = make_context(t);
+    universe u = make_universe(LOOM_VARIABLE, LOOM_VARIABLE, 60, 200, 3000);
+    loom_map_config config = config_of(&u, 0);
+    loom_map *map = make_map_from(context, &config);
+    uint64_t most = 0;
+    for (uint32_t turn = 0; turn < (t->quick ? 30u : 120u); turn++) {
+        rows fresh = draw_rows(t, &u, 1500, 0), gone = draw_rows(t, &u, 1500, 0);
+        insert_rows(map, &u, &fresh, LOOM_OVERWRITE, 0);
+        if (turn % 3 == 0)
+            update_rows(map, &u, &fresh);
+        erase_rows(map, &u, &gone);
+        const uint64_t room = map_stats(map).string_room;
+        most = room > most ? room : most;
+        free_rows(&fresh);
+        free_rows(&gone);
+    }
+    check_all(t, map, &u);
+    CHECK(most < 4 * 3000 * (36 + 104)); /* four times what all strings of the universe take, about */
+    CHECK_OK(loom_map_shrink(map, NULL));
+    const loom_stats stats = map_stats(map);
+    CHECK_EQ(stats.string_unused, 0);
+    CHECK(stats.string_free < stats.string_room / 4); /* values that were replaced by shorter ones left some */
+    check_all(t, map, &u);
+    free_universe(&u);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
+/* A value that is replaced by one that is no longer takes the same piece. */
+TEST(test_rows_strings_replaced_value_takes_its_piece)
+{
+    loom_context *context = make_context(t);
+    universe u = make_universe(8, LOOM_VARIABLE, 0, 100, 10);
+    loom_map_config config = config_of(&u, 10);
+    loom_map *map = make_map_from(context, &config);
+    const uint64_t key = 7;
+    unsigned char text[100], found[100];
+    for (uint64_t length = 100; length > 0; length--) {
+        const uint64_t offsets[2] = {0, length};
+        const loom_strings value = {offsets, text};
+        uint64_t ends[2], needed = 0;
+        memset(text, (int)length, sizeof text);
+        CHECK_OK(loom_map_insert(map, &key, &value, 1, LOOM_OVERWRITE, NULL, NULL, NULL));
+        CHECK_OK(loom_map_find_strings(map, &key, 1, ends, found, sizeof found, &needed, NULL, NULL, NULL));
+        CHECK_EQ(needed, length);
+        CHECK_BYTES(found, text, length);
+    }
+    const loom_stats stats = map_stats(map);
+    CHECK_EQ(stats.string_bytes, 1);
+    CHECK_EQ(stats.string_unused, 0);
+    CHECK_EQ(stats.string_room - stats.string_free, 104);
+    checked_verify(map);
+    loom_map_destroy(map);
+    free_universe(&u);
+    loom_context_destroy(context);
+}
+
+TEST(test_rows_strings_memory_limit)
+{
+    loom_context *context = make_context(t);
+    universe u = make_universe(LOOM_VARIABLE, 8, 100, 0, 20000);
+    loom_map_config config = config_of(&u, 0);
+    config.memory_limit = 400000;
+    loom_map *map = make_map_from(context, &config);
+    rows r = draw_rows(t, &u, 20000, 0);
+    loom_result result = {0};
+    for (uint64_t first = 0; first < r.n; first += 1000) {
+        const loom_strings keys = {r.keys.offsets + first, r.keys.bytes};
+        uint64_t bytes = 0;
+        CHECK_OK(
+            loom_map_insert(map, &keys, r.values.bytes + first * 8, 1000, LOOM_KEEP, r.status + first, &result, NULL));
+        for (uint64_t i = first; i < first + 1000; i++)
+            if (r.status[i] == LOOM_OK) {
+                u.present[r.of[i]] = 1;
+                u.numbers[r.of[i]] = r.numbers[i];
+            }
+        CHECK_OK(loom_map_memory_used(map, &bytes));
+        CHECK(bytes <= 400000);
+    }
+    CHECK_EQ(result.status, LOOM_FULL);
+    CHECK(present_keys(&u) > 1500);
+    check_all(t, map, &u);
+    free_rows(&r);
+    loom_map_destroy(map);
+    free_universe(&u);
+    loom_context_destroy(context);
+}
+
+/* ---- Equal keys in one batch ------------------------------------------------------------------------------ */
+
+/* Many threads count the same few words: none is lost while the table grows from nothing. */
+TEST(test_rows_strings_counts_of_few_words, .timeout_seconds = 120, .threads = 1)
+{
+    enum { WORDS = 3000 };
+    const uint64_t n = t->quick ? 100000 : 1000000;
+    loom_context *context = make_context(t);
+    universe u = make_universe(LOOM_VARIABLE, 8, 30, 0, WORDS);
+    u.type = LOOM_TYPE_COUNTER;
+    loom_map_config config = config_of(&u, 0);
+    loom_map *map = make_map_from(context, &config);
+    rows r = draw_rows(t, &u, n, 1);
+    (void)loom_map_count(map, argument_of(&r.keys), n, NULL, NULL, NULL);
+    for (uint64_t i = 0; i < n; i++)
+        if (!is_too_long(&u, r.of[i])) {
+            u.numbers[r.of[i]] = (u.present[r.of[i]] ? u.numbers[r.of[i]] : 0) + 1;
+            u.present[r.of[i]] = 1;
+        }
+    check_all(t, map, &u);
+    const loom_stats stats = map_stats(map);
+    CHECK(stats.string_room < 40 * WORDS);
+    /* Half of the words go by their counts. */
+    const uint64_t least = n / WORDS;
+    CHECK_OK(loom_map_erase_if(map, LOOM_NUMBER_U64, &least, NULL, NULL, NULL));
+    for (uint64_t i = 0; i < WORDS; i++)
+        u.present[i] &= u.numbers[i] < least;
+    check_all(t, map, &u);
+    free_rows(&r);
+    loom_map_destroy(map);
+    free_universe(&u);
+    loom_context_destroy(context);
+}
+
+/* Of values that overlap in a batch, one stays whole. */
+TEST(test_rows_strings_equal_keys_leave_whole_values, .timeout_seconds = 120, .threads = 1)
+{
+    const uint64_t n = t->quick ? 60000 : 300000;
+    loom_context *context = make_context(t);
+    universe u = make_universe(LOOM_VARIABLE, LOOM_VARIABLE, 20, 50, 40);
+    loom_map_config config = config_of(&u, 100);
+    loom_map *map = make_map_from(context, &config);
+    for (int turn = 0; turn < 3; turn++) {
+        rows r = draw_rows(t, &u, n, 1);
+        (void)loom_map_insert(map, argument_of(&r.keys), argument_of(&r.values), n, LOOM_OVERWRITE | LOOM_DIRECTLY,
+                              NULL, NULL, NULL);
+        uint64_t *offsets = test_allocate((n + 1) * sizeof *offsets), needed;
+        CHECK_OK(loom_map_find_strings(map, argument_of(&u.keys), 40, offsets, NULL, 0, &needed, NULL, NULL, NULL));
+        unsigned char *found = test_allocate(needed + 1);
+        CHECK_OK(
+            loom_map_find_strings(map, argument_of(&u.keys), 40, offsets, found, needed + 1, NULL, NULL, NULL, NULL));
+        for (uint64_t key = 0; key < 40; key++) {
+            int known = is_too_long(&u, key);
+            for (uint64_t i = 0; i < n && !known; i++) {
+                uint64_t length;
+                const unsigned char *value = text_at(&r.values, i, &length);
+                known = r.of[i] == key && length == offsets[key + 1] - offsets[key] &&
+                        memcmp(value, found + offsets[key], length) == 0;
+            }
+            CHECK(known);
+        }
+        checked_verify(map);
+        free(found);
+        free(offsets);
+        free_rows(&r);
+    }
+    loom_map_destroy(map);
+    free_universe(&u);
+    loom_context_destroy(context);
+}
+
+/* ---- Arguments -------------------------------------------------------------------------------------------- */
+
+TEST(test_rows_strings_arguments)
+{
+    loom_context *context = make_context(t);
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    loom_map *map = NULL, *wide = NULL, *none = NULL;
+    uint64_t offsets[4] = {0, 3, 1, 4}, numbers[3] = {1, 2, 3}, ends[4], needed;
+    loom_strings keys = {offsets, "abcd"};
+    uint8_t status[3];
+    config.key_bytes = LOOM_VARIABLE;
+    config.value_bytes = 8;
+    CHECK_OK(loom_map_create(context, &config, &map));
+    CHECK_REFUSED(loom_map_insert(map, &keys, numbers, 3, LOOM_KEEP, NULL, NULL, NULL), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_map_contains(map, &keys, 3, status, NULL, NULL, NULL), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_map_insert(map, NULL, numbers, 3, LOOM_KEEP, NULL, NULL, NULL), LOOM_INVALID_ARGUMENT);
+    CHECK_OK(loom_map_insert(map, NULL, NULL, 0, LOOM_KEEP, NULL, NULL, NULL));
+    keys.offsets = NULL;
+    CHECK_REFUSED(loom_map_insert(map, &keys, numbers, 3, LOOM_KEEP, NULL, NULL, NULL), LOOM_INVALID_ARGUMENT);
+    offsets[2] = 3;
+    keys = (loom_strings){offsets, NULL};
+    CHECK_REFUSED(loom_map_insert(map, &keys, numbers, 3, LOOM_KEEP, NULL, NULL, NULL), LOOM_INVALID_ARGUMENT);
+    CHECK_EQ(map_size(map), 0);
+    keys.bytes = "abcd";
+    CHECK_OK(loom_map_insert(map, &keys, numbers, 3, LOOM_KEEP, status, NULL, NULL));
+    CHECK_EQ(map_size(map), 3);
+    CHECK_REFUSED(loom_map_find_strings(map, &keys, 3, ends, NULL, 0, &needed, NULL, NULL, NULL), LOOM_UNSUPPORTED);
+    CHECK_REFUSED(loom_map_reserve_values(map, 100, NULL), LOOM_UNSUPPORTED);
+    loom_map_config told = LOOM_MAP_CONFIG_INIT;
+    CHECK_OK(loom_map_get_config(map, &told));
+    CHECK_EQ(told.key_bytes, LOOM_VARIABLE);
+    CHECK_EQ(told.most_key_bytes, 4096);
+    CHECK_EQ(told.engine, LOOM_ENGINE_ROWS);
+
+    config.key_bytes = 8;
+    config.value_bytes = LOOM_VARIABLE;
+    config.most_value_bytes = 2;
+    CHECK_OK(loom_map_create(context, &config, &wide));
+    CHECK_EQ(loom_map_insert(wide, numbers, &keys, 3, LOOM_KEEP, status, NULL, NULL), LOOM_TOO_LONG);
+    CHECK_EQ(status[0], LOOM_TOO_LONG);
+    CHECK_EQ(status[1], LOOM_OK);
+    CHECK_EQ(status[2], LOOM_OK);
+    CHECK_EQ(map_size(wide), 2);
+    CHECK_REFUSED(loom_map_find(wide, numbers, 3, ends, NULL, NULL, NULL, NULL), LOOM_UNSUPPORTED);
+    CHECK_OK(loom_map_find(wide, numbers, 3, NULL, NULL, status, NULL, NULL));
+    CHECK_REFUSED(loom_map_find_or_insert(wide, numbers, &keys, 3, NULL, NULL, NULL, NULL), LOOM_UNSUPPORTED);
+    CHECK_REFUSED(loom_map_accumulate(wide, numbers, numbers, 3, LOOM_COMBINE_ADD, LOOM_NUMBER_U64, NULL, NULL, NULL),
+                  LOOM_UNSUPPORTED);
+    CHECK_REFUSED(loom_map_count(wide, numbers, 3, NULL, NULL, NULL), LOOM_UNSUPPORTED);
+    CHECK_REFUSED(loom_map_erase_if(wide, LOOM_NUMBER_U64, NULL, NULL, NULL, NULL), LOOM_UNSUPPORTED);
+
+    config.type = LOOM_TYPE_MULTIMAP;
+    CHECK_REFUSED(loom_map_create(context, &config, &none), LOOM_INVALID_ARGUMENT);
+    config = (loom_map_config)LOOM_MAP_CONFIG_INIT;
+    config.key_bytes = config.value_bytes = 8;
+    config.string_bytes = 100;
+    CHECK_REFUSED(loom_map_create(context, &config, &none), LOOM_INVALID_ARGUMENT);
+    config.engine = LOOM_ENGINE_ROWS;
+    CHECK_REFUSED(loom_map_create(context, &config, &none), LOOM_INVALID_ARGUMENT);
+    config.string_bytes = 0;
+    config.most_key_bytes = 100;
+    CHECK_REFUSED(loom_map_create(context, &config, &none), LOOM_INVALID_ARGUMENT);
+    config.key_bytes = LOOM_VARIABLE;
+    config.most_key_bytes = UINT64_C(1) << 31;
+    CHECK_REFUSED(loom_map_create(context, &config, &none), LOOM_INVALID_ARGUMENT);
+    config.most_key_bytes = 0;
+    config.engine = LOOM_ENGINE_OPEN;
+    CHECK_REFUSED(loom_map_create(context, &config, &none), LOOM_INVALID_ARGUMENT);
+    CHECK(none == NULL);
+    CHECK_OK(loom_supports(context, LOOM_TYPE_MAP, LOOM_ENGINE_ROWS, LOOM_FEATURE_STRINGS));
+    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MAP, LOOM_ENGINE_OPEN, LOOM_FEATURE_STRINGS), LOOM_UNSUPPORTED);
+    loom_map_destroy(wide);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
+/* ---- Files ------------------------------------------------------------------------------------------------ */
+
+TEST(test_rows_strings_damaged_files_are_refused)
+{
+    loom_context *context = make_context(t);
+    universe u = make_universe(LOOM_VARIABLE, LOOM_VARIABLE, 20, 30, 60);
+    loom_map_config config = config_of(&u, 60);
+    loom_map *map = make_map_from(context, &config), *loaded;
+    rows r = draw_rows(t, &u, u.keys.n, 0);
+    size_t bytes;
+    insert_rows(map, &u, &r, LOOM_KEEP, 0);
+    CHECK_OK(loom_map_save(map, test_path(t, "whole"), NULL));
+    unsigned char *file = test_read_file(test_path(t, "whole"), &bytes);
+    for (size_t at = 0; at < bytes; at += t->quick ? 61 : 7) {
+        file[at] ^= 16;
+        test_write_file(test_path(t, "damaged"), file, bytes);
+        CHECK(loom_map_load(context, test_path(t, "damaged"), &loaded, NULL) != LOOM_OK);
+        file[at] ^= 16;
+    }
+    free(file);
+    free_rows(&r);
+    free_universe(&u);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
+/* The golden files of tables with strings: the library must read them, and write the same bytes, for ever. `loom_tests
+ * --write-golden-strings DIR` writes them anew; tests/test_file_golden.c says when. */
+enum { GOLDEN = 150 };
+
+static universe golden_universe(int values)
+{
+    return make_universe(LOOM_VARIABLE, values ? LOOM_VARIABLE : 8, 40, values ? 25 : 0, GOLDEN);
+}
+
+static loom_map *make_golden(loom_context *context, universe *u)
+{
+    loom_map_config config = config_of(u, GOLDEN);
+    config.string_bytes = 8192;
+    loom_map *map = NULL;
+    rows r = {.n = GOLDEN, .keys = u->keys, .values = make_texts(u->value_bytes, GOLDEN, 25)};
+    for (uint64_t i = 0; i < GOLDEN; i++) {
+        u->numbers[i] = i * UINT64_C(0xd1342543de82ef95) + 7;
+        u->present[i] = !is_too_long(u, i);
+        add_value(u, &r, u->numbers[i]);
+    }
+    CHECK_OK(loom_map_create(context, &config, &map));
+    (void)loom_map_insert(map, argument_of(&r.keys), argument_of(&r.values), GOLDEN, LOOM_KEEP | LOOM_IN_ORDER, NULL,
+                          NULL, NULL);
+    const loom_strings third = {u->keys.offsets + 3, u->keys.bytes};
+    CHECK_OK(loom_map_erase(map, &third, 1, NULL, NULL, NULL)); /* unused bytes are part of files */
+    u->present[3] = 0;
+    free_texts(&r.values);
+    return map;
+}
+
+static loom_context *golden_context(void)
+{
+    loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
+    loom_context *context = NULL;
+    config.machine = LOOM_MACHINE_CPU;
+    config.fixed_seed = 1;
+    config.seed = UINT64_C(0x10c0ffee);
+    CHECK_OK(loom_context_create(&config, &context));
+    return context;
+}
+
+static void golden_path(char *path, size_t bytes, const char *directory, int values)
+{
+    snprintf(path, bytes, "%s/golden_rows_map_strings_%s.loom", directory, values ? "strings" : "8");
+}
+
+TEST_MODE(write_golden_strings, "--write-golden-strings")
+{
+    for (int values = 0; values < 2; values++) {
+        char path[512];
+        loom_context *context = golden_context();
+        universe u = golden_universe(values);
+        loom_map *map = make_golden(context, &u);
+        golden_path(path, sizeof path, argument, values);
+        CHECK_OK(loom_map_save(map, path, NULL));
+        loom_map_destroy(map);
+        free_universe(&u);
+        loom_context_destroy(context);
+    }
+    return 0;
+}
+
+TEST(test_rows_strings_golden_files)
+{
+    for (int values = 0; values < 2; values++) {
+        char path[512];
+        loom_context *context = golden_context();
+        universe u = golden_universe(values);
+        loom_map *map = make_golden(context, &u), *loaded = NULL;
+        size_t bytes, wanted_bytes;
+        golden_path(path, sizeof path, t->data, values);
+        CHECK_OK(loom_map_load(context, path, &loaded, NULL));
+        check_all(t, loaded, &u);
+        CHECK_OK(loom_map_save(map, test_path(t, "again"), NULL));
+        unsigned char *file = test_read_file(test_path(t, "again"), &bytes),
+                      *wanted = test_read_file(path, &wanted_bytes);
+        CHECK_EQ(bytes, wanted_bytes);
+        CHECK_BYTES(file, wanted, bytes);
+        free(file);
+        free(wanted);
+        loom_map_destroy(loaded);
+        loom_map_destroy(map);
+        free_universe(&u);
+        loom_context_destroy(context);
+    }
+}
+
+/* ---- Words ------------------------------------------------------------------------------------------------ */
+
+/* A word list of Debian (package wamerican, which ./dev setup installs): every word goes in, and is found. */
+TEST(test_rows_strings_word_list)
+{
+    static const char path[] = "/usr/share/dict/words";
+    FILE *there = fopen(path, "rb");
+    if (there == NULL)
+        SKIP("%s is not here; install a word list, for example Debian's wamerican (./dev setup)", path);
+    fclose(there);
+    size_t bytes;
+    unsigned char *text = test_read_file(path, &bytes);
+    texts words = make_texts(LOOM_VARIABLE, bytes + 1, 1);
+    for (size_t at = 0, end; at < bytes; at = end + 1) {
+        for (end = at; end < bytes && text[end] != '\n'; end++)
+            continue;
+        add_text(&words, text + at, end - at);
+    }
+    loom_context *context = make_context(t);
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    loom_map *map = NULL;
+    config.key_bytes = LOOM_VARIABLE;
+    config.value_bytes = 8;
+    CHECK_OK(loom_map_create(context, &config, &map));
+    uint64_t *numbers = test_allocate(words.n * sizeof *numbers), *found = test_allocate(words.n * sizeof *found);
+    for (uint64_t i = 0; i < words.n; i++)
+        numbers[i] = i;
+    loom_result result = {0};
+    CHECK_OK(loom_map_insert(map, &words.given, numbers, words.n, LOOM_KEEP | LOOM_IN_ORDER, NULL, &result, NULL));
+    CHECK_EQ(result.ok + result.exists, words.n);
+    CHECK_EQ(map_size(map), result.ok);
+    CHECK_OK(loom_map_find(map, &words.given, words.n, found, NULL, NULL, &result, NULL));
+    CHECK_EQ(result.ok, words.n);
+    for (uint64_t i = 0; i < words.n; i++) {
+        uint64_t length, other_length;
+        const unsigned char *word = text_at(&words, i, &length), *other = text_at(&words, found[i], &other_length);
+        CHECK(found[i] <= i);
+        CHECK_EQ(length, other_length);
+        CHECK_BYTES(word, other, length);
+    }
+    checked_verify(map);
+    free(numbers);
+    free(found);
+    free(text);
+    free_texts(&words);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}

@@ -2,7 +2,7 @@
  * file, define:
  *
  *   engine_view, engine_sums, engine_scratch      types. A scratch is a thread's working memory for insertions
- *   engine_simd(machine)                          the engine's loops (cpu_bulk.h)
+ *   engine_simd(machine, view)                    the engine's loops (cpu_bulk.h)
  *   engine_slots(view)                            the table's slots (core/table_slots.h)
  *   engine_splits(flags, builds)                  whether the flags permit splitting a batch by partition
  *   engine_clear_partition(view, partition)       empties the partition and resets its state
@@ -47,7 +47,7 @@ typedef struct map_work {
 
 static map_work work_on(loom__machine *machine, const void *view)
 {
-    return (map_work){.cpu = (loom__cpu_machine_state *)machine, .simd = engine_simd(machine), .view = view};
+    return (map_work){.cpu = (loom__cpu_machine_state *)machine, .simd = engine_simd(machine, view), .view = view};
 }
 
 static void for_each_partition(map_work *work, loom__task task)
@@ -66,7 +66,7 @@ static void tell_counts(const loom__batch *batch, const loom__cpu_counts *counts
 
 static loom_status find(loom__machine *machine, const void *view, const loom__batch *batch)
 {
-    const loom__cpu_counts counts = loom__cpu_run_ranges(machine, engine_simd(machine)->find, view, batch);
+    const loom__cpu_counts counts = loom__cpu_run_ranges(machine, engine_simd(machine, view)->find, view, batch);
     loom__cpu_write_result(batch->result, batch->n, &counts);
     return LOOM_OK;
 }
@@ -74,7 +74,7 @@ static loom_status find(loom__machine *machine, const void *view, const loom__ba
 static loom_status write_ranges(loom__machine *machine, const void *any_view, const loom__batch *batch)
 {
     const engine_view *view = any_view;
-    const loom__cpu_counts counts = loom__cpu_run_ranges(machine, engine_simd(machine)->write, view, batch);
+    const loom__cpu_counts counts = loom__cpu_run_ranges(machine, engine_simd(machine, view)->write, view, batch);
     tell_counts(batch, &counts);
     if (batch->write == LOOM__WRITE_ERASE)
         view->totals->size -= counts.ok;
@@ -88,7 +88,7 @@ static loom_status count_accesses(loom__machine *machine, const void *view, cons
 {
     const loom__batch batch = {.keys = keys, .n = n};
     (void)stream;
-    *accesses = loom__cpu_run_ranges(machine, engine_simd(machine)->count_accesses, view, &batch).accesses;
+    *accesses = loom__cpu_run_ranges(machine, engine_simd(machine, view)->count_accesses, view, &batch).accesses;
     return LOOM_OK;
 }
 

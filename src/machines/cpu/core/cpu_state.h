@@ -11,7 +11,7 @@ typedef struct loom__cpu_machine_state {
     loom__pool *pool;
     uint32_t threads;
     loom_simd simd;
-    const struct loom__cpu_map_simd *open_simd, *perfect_simd, *rows_simd;
+    const struct loom__cpu_map_simd *open_simd, *perfect_simd, *rows_simd, *strings_simd;
     const struct loom__cpu_filter_simd *filter_simd;
 } loom__cpu_machine_state;
 

@@ -33,9 +33,10 @@ static loom__table_slots engine_slots(const void *view)
     return open_rows_table_slots(view);
 }
 
-static const loom__cpu_map_simd *engine_simd(const loom__machine *machine)
+static const loom__cpu_map_simd *engine_simd(const loom__machine *machine, const void *view)
 {
-    return ((const loom__cpu_machine_state *)machine)->rows_simd;
+    const loom__cpu_machine_state *cpu = (const loom__cpu_machine_state *)machine;
+    return ((const loom__open_view *)view)->kind == SLOT_STRING ? cpu->strings_simd : cpu->rows_simd;
 }
 
 #include "machines/cpu/open/cpu_open_calls.h"

@@ -1,5 +1,5 @@
 /* Runs ranges of keys through the lane algorithms of open_ops.h, in tables with rows, for one kind of SIMD. The
- * including file sets LOOM_LANES_HEADER and CPU_ROWS_SIMD_TABLE. cpu_map_simd.h has the steps that all engines share.
+ * including file sets LOOM_LANES_HEADER and CPU_ROWS_SIMD_TABLE, for strings (cpu_strings_simd.h) also CPU_ROWS_KIND. cpu_map_simd.h has the steps that all engines share.
  *
  * A present key costs two accesses to DRAM, its line of tags and its row, and the second depends on the first. So a key
  * passes three stages, and many keys are in each of them:
@@ -17,6 +17,10 @@
 #include "core/lanes.h"
 #include "engines/open/open_survey.h"
 #include "machines/cpu/rows/cpu_rows_engine.h"
+
+#ifndef CPU_ROWS_KIND
+#define CPU_ROWS_KIND SLOT_TAG
+#endif
 
 typedef loom__open_view engine_view; /* the first member of a loom__rows_view */
 
@@ -265,22 +269,40 @@ LOOM_LANE void write_refer(const loom__rows_view *rows, uint64_t index, const st
         prefetch_string(rows, stored.at, stored.length);
 }
 
-/* The stages of the keys before key `index`, which takes its turn next. `next`, `looked` and `referred` are the numbers
- * of the keys that enter a stage next. */
+/* Keys before their turn: where they lie, and which of them enters a stage next. */
 typedef struct stages {
+    const void *keys;
+    uint64_t stride, end;
     uint64_t next, looked, referred;
 } stages;
 
-LOOM_LANE void write_ahead(loom__slot_kind kind, int shared, const loom__rows_view *rows, const void *keys,
-                           uint64_t stride, uint64_t index, uint64_t end, stages *at, started *ring)
+/* Brings the first keys on their way. */
+LOOM_LANE stages write_begin(loom__slot_kind kind, int shared, const loom__rows_view *rows, const void *keys,
+                             uint64_t stride, uint64_t begin, uint64_t end, started *ring)
 {
-    for (; at->next < end && at->next <= index + WRITE_AHEAD; at->next++)
-        write_start(kind, rows, address_of(keys, stride, at->next), at->next, ring);
-    for (; at->looked < at->next && at->looked <= index + LOOK_AHEAD; at->looked++)
+    stages at = {keys, stride, end, begin, begin, begin};
+    for (; at.next < end && at.next < begin + WRITE_AHEAD; at.next++)
+        write_start(kind, rows, address_of(keys, stride, at.next), at.next, ring);
+    for (; at.looked < at.next && at.looked < begin + LOOK_AHEAD; at.looked++)
+        write_look(kind, rows, shared, at.looked, ring);
+    for (; at.referred < at.looked && at.referred < begin + REFER_AHEAD && open_has_string_keys(kind, rows);
+         at.referred++)
+        write_refer(rows, at.referred, ring);
+    return at;
+}
+
+/* Brings each stage one key on, before a key takes its turn. */
+LOOM_LANE void write_ahead(loom__slot_kind kind, int shared, const loom__rows_view *rows, stages *at, started *ring)
+{
+    if (at->next < at->end)
+        write_start(kind, rows, address_of(at->keys, at->stride, at->next), at->next, ring);
+    if (at->looked < at->end)
         write_look(kind, rows, shared, at->looked, ring);
-    if (open_has_string_keys(kind, rows))
-        for (; at->referred < at->looked && at->referred <= index + REFER_AHEAD; at->referred++)
-            write_refer(rows, at->referred, ring);
+    if (open_has_string_keys(kind, rows) && at->referred < at->end)
+        write_refer(rows, at->referred, ring);
+    at->next++;
+    at->looked++;
+    at->referred++;
 }
 
 /* The number that an accumulation adds to a value. Without an array every number is 1: counters add up ones. */
@@ -391,14 +413,14 @@ LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, con
     const loom__rows_view rows = *open_rows_of(view);
     const loom__batch batch = *batch_given;
     started ring;
-    stages at = {begin, begin, begin};
+    stages at = write_begin(kind, shared, &rows, batch.keys, rows.key_bytes, begin, end, &ring);
     deferred aside[WRITE_BLOCK];
     loom__cpu_counts local = {0};
     for (uint64_t first = begin; first < end; first += WRITE_BLOCK) {
         const uint64_t block_end = end - first < WRITE_BLOCK ? end : first + WRITE_BLOCK;
         uint64_t waiting = 0;
         for (uint64_t index = first; index < block_end; index++) {
-            write_ahead(kind, shared, &rows, batch.keys, rows.key_bytes, index, end, &at, &ring);
+            write_ahead(kind, shared, &rows, &at, &ring);
             deferred one = {ring.walk[index % WRITE_RING], index};
             if (tell_too_long(kind, op, &rows, &batch, one.walk.key,
                               op == LOOM__WRITE_COMBINE ? 0 : value_address(&rows, &batch, index), index, &local))
@@ -432,7 +454,7 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
     const loom__batch batch = *batch_given;
     const loom__cpu_records records = *records_given;
     started ring;
-    stages at = {0, 0, 0};
+    stages at = write_begin(kind, 0, &rows, records.keys, records.key_stride, 0, records.n, &ring);
     loom__cpu_counts local = {0};
     /* In order, once a value found no room in the heap, later rows are refused, too: a shorter value of the same key must
      * not come first. */
@@ -440,7 +462,7 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
     int stalled = 0;
     (void)scratch;
     for (uint64_t i = 0; i < records.n; i++) {
-        write_ahead(kind, 0, &rows, records.keys, records.key_stride, i, records.n, &at, &ring);
+        write_ahead(kind, 0, &rows, &at, &ring);
         open_walk walk = ring.walk[i % WRITE_RING];
         const uint64_t index = records.index != NULL ? records.index[i] : i;
         uint64_t value[2] = {records.values != NULL ? address_of(records.values, records.value_stride, i) : 0, 0};
@@ -480,10 +502,8 @@ enum {
 };
 
 #define ENGINE_FOR_KIND(kind, call) \
-    if ((kind) == SLOT_STRING) {    \
-        call(SLOT_STRING);          \
-    } else {                        \
-        call(SLOT_TAG);             \
+    {                               \
+        call(CPU_ROWS_KIND);        \
     }
 #include "machines/cpu/core/cpu_map_simd_table.h"
 
