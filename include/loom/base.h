@@ -39,6 +39,7 @@ LOOM_API uint32_t loom_version(void);
     X(NOT_FOUND, 1, "the key is not in the table")                                  \
     X(EXISTS, 2, "the key was in the table already")                                \
     X(FULL, 3, "there is no room for the key")                                      \
+    X(TOO_LONG, 4, "the key or its value is longer than the table allows")          \
     X(INVALID_ARGUMENT, 16, "an argument cannot be used")                           \
     X(OUT_OF_MEMORY, 17, "memory could not be had")                                 \
     X(UNSUPPORTED, 18, "this machine, engine or version does not offer the call")   \
@@ -238,7 +239,8 @@ typedef enum loom_feature {
     /* loom_map_view_begin with all other accesses, which write; multimaps: with LOOM_VIEW_INSERT */
     LOOM_FEATURE_WRITING_VIEWS = 17,
     LOOM_FEATURE_ERASE_IF = 18,
-    LOOM_FEATURE_LISTS = 19 /* loom_map_find_counts, loom_map_find_all, loom_map_erase_pairs */
+    LOOM_FEATURE_LISTS = 19,  /* loom_map_find_counts, loom_map_find_all, loom_map_erase_pairs */
+    LOOM_FEATURE_STRINGS = 20 /* LOOM_VARIABLE: keys or values that are byte strings */
 } loom_feature;
 
 /* Returns OK if tables of this type and engine offer the feature on the context's machine.
@@ -283,7 +285,7 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
  * that the library cannot detect. */
 
 typedef struct loom_result { /* 64 bytes; a key is counted once, by its status */
-    int32_t status;          /* of the batch: OK; FULL: a key was refused; OVERFILLED (filters) */
+    int32_t status;          /* of the batch: OK; FULL: a key was refused; TOO_LONG; OVERFILLED (filters) */
     uint32_t reserved0;
     uint64_t keys;      /* n; erase_if: the pairs of the table before the call */
     uint64_t ok;        /* stored as new, found (find, contains), updated or erased */
@@ -291,8 +293,33 @@ typedef struct loom_result { /* 64 bytes; a key is counted once, by its status *
                            (erase_if) */
     uint64_t not_found; /* absent (find, contains, update, erase) */
     uint64_t full;      /* refused (build, insert, find_or_insert, accumulate, count) */
-    uint64_t reserved[2];
+    uint64_t too_long;  /* strings longer than the table allows (calls that insert, update) */
+    uint64_t reserved[1];
 } loom_result;
+
+/* As key_bytes or value_bytes of a config: byte strings of any length, each of its own. */
+#define LOOM_VARIABLE UINT32_MAX
+
+/* Byte strings, one behind the other. String i is bytes[offsets[i]] to bytes[offsets[i + 1] - 1]. Embedded zeros and
+ * empty strings are strings like any other. Where keys (or values) are LOOM_VARIABLE, the argument `keys` (`values`) of
+ * a call points to one of these, in host memory.
+ *   offsets  [n + 1], ascending
+ *   bytes    [offsets[n]]; NULL if all strings are empty */
+typedef struct loom_strings {
+    const uint64_t *offsets;
+    const void *bytes;
+} loom_strings;
+
+/* Where a call writes byte strings: retrieve_all and cursors, in place of an array of keys or values.
+ *   offsets  [room + 1] for a call with `room` pairs. As in loom_strings, from 0 on
+ *   bytes    [byte_room]; NULL with byte_room = 0: offsets only
+ *   needed   the call sets it: the bytes of all strings */
+typedef struct loom_strings_out {
+    uint64_t *offsets;
+    void *bytes;
+    uint64_t byte_room;
+    uint64_t needed;
+} loom_strings_out;
 
 /* LOOM_KEEP or LOOM_OVERWRITE, and other flags, combined by |. */
 typedef enum loom_insert_flags {

@@ -81,8 +81,8 @@ extern "C" {
 
 typedef struct loom_map_config {
     size_t struct_size;   /* set by LOOM_MAP_CONFIG_INIT */
-    uint32_t key_bytes;   /* 4 or 8; rows: 1 to 256; no default */
-    uint32_t value_bytes; /* 4 or 8; rows: 1 to 65536; no default; 0 for sets */
+    uint32_t key_bytes;   /* 4 or 8; rows: 1 to 256, or LOOM_VARIABLE; no default */
+    uint32_t value_bytes; /* 4 or 8; rows: 1 to 65536, or LOOM_VARIABLE; no default; 0 for sets */
     uint64_t capacity;    /* keys that the table must be able to hold; 0 is fine */
     double max_load;      /* most capacity / slots: 0.01 to 0.95; 0: 0.8 (memory_limit) */
     loom_engine engine;   /* LOOM_ENGINE_DEFAULT: open, or rows for widths that open does not have */
@@ -126,11 +126,22 @@ typedef struct loom_map_config {
      * values gets one bucket for all of them. 0: the library chooses, 4 and 1.5. */
     uint64_t first_bucket;
     double bucket_growth;
+
+    /* Tables with LOOM_VARIABLE keys or values; otherwise 0. The space for strings, in bytes; 0 is
+     * fine: the table grows. A string takes its length, rounded up to a multiple of 8. */
+    uint64_t string_bytes;
+
+    /* LOOM_VARIABLE: the longest key and the longest value, up to 2^30 bytes. A longer one gets the
+     * status TOO_LONG, and the others of its batch are stored. 0: 4096, and 65536 for values.
+     * Otherwise 0. */
+    uint64_t most_key_bytes;
+    uint64_t most_value_bytes;
 } loom_map_config;
 
-#define LOOM_MAP_CONFIG_INIT                                                                                           \
-    {                                                                                                                  \
-        sizeof(loom_map_config), 0, 0, 0, 0.0, LOOM_ENGINE_DEFAULT, 0, 0, LOOM_TYPE_DEFAULT, 2.0, 0, 0.0, 0, 0, 0, 0.0 \
+#define LOOM_MAP_CONFIG_INIT                                                                                       \
+    {                                                                                                              \
+        sizeof(loom_map_config), 0, 0, 0, 0.0, LOOM_ENGINE_DEFAULT, 0, 0, LOOM_TYPE_DEFAULT, 2.0, 0, 0.0, 0, 0, 0, \
+            0.0, 0, 0, 0                                                                                           \
     }
 
 /* Tells how much memory loom_map_create(config) and builds will take.
@@ -430,6 +441,30 @@ LOOM_API loom_status loom_map_find_all(loom_map *map, const void *keys, uint64_t
 LOOM_API loom_status loom_map_erase_pairs(loom_map *map, const void *keys, const void *values, uint64_t n,
                                           uint8_t *status, loom_result *result, loom_stream stream);
 
+/* ---- Byte strings ---------------------------------------------------------------------------- */
+
+/* Returns the values of keys, in tables whose values are LOOM_VARIABLE. The value of keys[i] is
+ * bytes[offsets[i]] to bytes[offsets[i + 1] - 1]; that of an absent key is empty.
+ *   keys      [n] of key_bytes, or a loom_strings
+ *   offsets   [n + 1]: from 0 to the number of bytes in all
+ *   bytes     [room]; NULL with room = 0: offsets only
+ *   needed    optional, in host memory: the number of bytes in all
+ *   status    [n], optional: OK or NOT_FOUND
+ *   - Memory   temporary memory: 16 bytes for each key, 32 if keys are LOOM_VARIABLE, too
+ *   - Runs     synchronous; reader
+ *   - Status   TOO_SMALL: room is not 0, but less than needed; offsets were written, bytes were not;
+ *              UNSUPPORTED: values are no strings */
+LOOM_API loom_status loom_map_find_strings(loom_map *map, const void *keys, uint64_t n, uint64_t *offsets, void *bytes,
+                                           uint64_t room, uint64_t *needed, uint8_t *status, loom_result *result,
+                                           loom_stream stream);
+
+/* Makes the space for strings large enough for `bytes` bytes in all, as loom_map_reserve does for
+ * keys. A string takes its length, rounded up to a multiple of 8. If the space is already that
+ * large, the call does nothing.
+ *   - Memory, Runs   as loom_map_reserve
+ *   - Status         as loom_map_reserve; UNSUPPORTED: neither keys nor values are strings */
+LOOM_API loom_status loom_map_reserve_strings(loom_map *map, uint64_t bytes, loom_stream stream);
+
 /* ---- Whole tables ---------------------------------------------------------------------------- */
 
 /* Return the exact number of pairs, and of keys; in sets and maps both are the same. Allocate
@@ -548,12 +583,19 @@ typedef struct loom_stats {
     /* Of these: neither free nor values, but room behind lists, links, and what erased and moved
      * lists left. It becomes free when the table next moves (loom_map_shrink). */
     uint64_t values_unused;
+    /* Tables with strings, in bytes. A string takes its length, rounded up to a multiple of 8. */
+    uint64_t string_bytes; /* of all strings in the table */
+    uint64_t string_room;  /* space for strings */
+    uint64_t string_free;  /* of this space: free for new strings */
+    /* Of this space: what erased and replaced strings left. It becomes free when the table next
+     * moves (docs/guide.md, "Byte strings"). */
+    uint64_t string_unused;
 } loom_stats;
 
 #define LOOM_STATS_INIT                                                                                                \
     {                                                                                                                  \
         sizeof(loom_stats), LOOM_ENGINE_DEFAULT, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, LOOM_TYPE_DEFAULT, 0, \
-            0, 0, 0, 0, 0, 0, 0, 0                                                                                     \
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                                                         \
     }
 
 /* Measures the table; reads all of it. Allocates nothing; in multimaps as much as

@@ -114,6 +114,9 @@ static loom_status table_supports(loom_type type, const loom__engine *engine, lo
 {
     RETURN_ERROR_IF(feature == LOOM_FEATURE_LISTS && !(engine->options & LOOM__OPTION_LISTS), LOOM_UNSUPPORTED,
                     "only keys of multimaps have many values (LOOM_TYPE_MULTIMAP)");
+    RETURN_ERROR_IF(feature == LOOM_FEATURE_STRINGS && !(engine->options & LOOM__OPTION_STRINGS), LOOM_UNSUPPORTED,
+                    "byte strings are keys and values of maps, sets and counters of the rows engine "
+                    "(LOOM_ENGINE_ROWS)");
     const int views = feature == LOOM_FEATURE_VIEWS || feature == LOOM_FEATURE_WRITING_VIEWS;
     if (type == LOOM_TYPE_FILTER)
         return LOOM_OK; /* its engine decides */

@@ -27,6 +27,13 @@ static loom_status check_options(loom_context *context, const loom__engine *engi
                     "values = %llu, most_values_per_key = %llu: only keys of multimaps have many values "
                     "(LOOM_TYPE_MULTIMAP); set 0",
                     (unsigned long long)config->values, (unsigned long long)config->most_values_per_key);
+    RETURN_ERROR_IF((config->string_bytes != 0 || config->most_key_bytes != 0 || config->most_value_bytes != 0) &&
+                        !(engine->options & LOOM__OPTION_STRINGS),
+                    LOOM_INVALID_ARGUMENT,
+                    "string_bytes = %llu, most_key_bytes = %llu, most_value_bytes = %llu: only tables of the rows "
+                    "engine have byte strings (LOOM_VARIABLE); set 0",
+                    (unsigned long long)config->string_bytes, (unsigned long long)config->most_key_bytes,
+                    (unsigned long long)config->most_value_bytes);
     RETURN_ERROR_IF((config->first_bucket != 0 || config->bucket_growth != 0) &&
                         !(engine->options & LOOM__OPTION_BUCKETS),
                     LOOM_INVALID_ARGUMENT,
@@ -84,8 +91,14 @@ loom_status loom__map_wrap(loom_context *context, loom__table *table, double gro
     loom__handle *handle;
     RETURN_IF_FAILED(loom__handle_create(context, table, sizeof **made, &handle));
     loom_map *map = (loom_map *)handle;
-    map->key_bytes = table->is.key_bytes;
-    map->value_bytes = table->is.value_bytes;
+    map->key_bytes = loom__row_width(table->is.key_bytes);
+    map->value_bytes = loom__row_width(table->is.value_bytes);
+    map->variable = loom__variable_columns(table->is.key_bytes, table->is.value_bytes);
+    if (map->variable != 0) {
+        const loom_map_config config = loom__map_table_config(table, loom__map_table_room(table));
+        map->most_key_bytes = config.most_key_bytes;
+        map->most_value_bytes = config.most_value_bytes;
+    }
     map->type = table->is.type;
     map->growth = growth;
     map->memory_limit = memory_limit;
@@ -253,11 +266,20 @@ loom_status loom_map_stats(loom_map *map, loom_stats *given, loom_stream stream)
     RETURN_IF_FAILED(survey_of(map, &survey, &counted, &stats, stream));
     stats.size = survey.pairs;
     stats.distinct = survey.size;
+    const double key_bytes = stats.key_bytes == LOOM_VARIABLE ? 0 : stats.key_bytes;
+    const double value_bytes = stats.value_bytes == LOOM_VARIABLE ? 0 : stats.value_bytes;
     stats.density =
-        ((double)survey.size * stats.key_bytes + (double)survey.pairs * stats.value_bytes) / (double)stats.memory_bytes;
+        ((double)survey.size * key_bytes + (double)survey.pairs * value_bytes + (double)survey.string_bytes) /
+        (double)stats.memory_bytes;
     stats.longest_list = survey.longest_list;
-    stats.values_free = stats.values_room - survey.heap_used;
-    stats.values_unused = survey.heap_used - survey.in_heap;
+    if (map->variable != 0) {
+        stats.string_bytes = survey.string_bytes;
+        stats.string_free = stats.string_room - survey.heap_used;
+        stats.string_unused = survey.heap_used - survey.in_heap;
+    } else {
+        stats.values_free = stats.values_room - survey.heap_used;
+        stats.values_unused = survey.heap_used - survey.in_heap;
+    }
     stats.fullest_partition = survey.fullest_partition;
     stats.displaced = survey.displaced;
     stats.longest_chain = survey.longest_chain;
@@ -301,6 +323,11 @@ loom_status loom_map_verify(loom_map *map, loom_stream stream)
     RETURN_ERROR_IF(survey.first_bad != UINT64_MAX, LOOM_INTERNAL,
                     "bucket %llu violates the layout's invariants; keep the table (loom_map_save) and report it",
                     (unsigned long long)survey.first_bad);
+    RETURN_ERROR_IF(
+        map->variable != 0 && (survey.in_heap > survey.heap_used || survey.heap_end > survey.heap_used), LOOM_INTERNAL,
+        "%llu bytes of strings end at byte %llu, and %llu bytes were given out; keep the table "
+        "(loom_map_save) and report it",
+        (unsigned long long)survey.in_heap, (unsigned long long)survey.heap_end, (unsigned long long)survey.heap_used);
     RETURN_ERROR_IF(survey.size != counted.keys || survey.pairs != counted.pairs, LOOM_INTERNAL,
                     "the table holds %llu keys and %llu pairs but counts %llu and %llu; keep the table "
                     "(loom_map_save) and report it",

@@ -12,7 +12,9 @@ struct loom_map {
     loom__handle handle;
     /* Copies of constants of the table. Calls check their arguments before they enter the gate, when growth may be
      * rewriting the table. */
-    uint32_t key_bytes, value_bytes;
+    uint32_t key_bytes, value_bytes; /* of rows of a batch: of a reference where they are strings */
+    uint32_t variable;               /* LOOM__VARIABLE_… */
+    uint64_t most_key_bytes, most_value_bytes;
     loom_type type;
     void *workspace; /* the caller's; NULL: none. It and its bytes change only inside the gate, as a writer */
     uint64_t workspace_bytes;
@@ -89,10 +91,27 @@ loom_status loom__map_estimate_keys(loom_map *map, const void *keys, uint64_t n,
 loom_status loom__map_estimate_new_keys(loom_map *map, const loom__batch *batch, uint64_t stored, uint64_t enough,
                                         loom__key_range *new_keys);
 
+/* ---- Byte strings (map_strings.c) ---- */
+
+/* Makes references of strings first .. first + n - 1 of a column: LOOM__VARIABLE_KEYS or _VALUES. *bytes: what the heap
+ * needs for those that are not too long. INVALID_ARGUMENT and a sentence: the offsets do not ascend, or there are no
+ * bytes. */
+loom_status loom__strings_refer(const loom_map *map, uint32_t column, const loom_strings *given, uint64_t first,
+                                uint64_t n, loom__string *to, uint64_t *bytes);
+
+/* loom__map_table_retrieve for any columns. Where keys or values are strings, the argument is a loom_strings_out.
+ * `whole`: all pairs from the position on are asked for. If their bytes do not fit, the offsets are written, no bytes,
+ * and the result is TOO_SMALL. Otherwise as many pairs are written as fit; TOO_SMALL: not even one. */
+loom_status loom__map_retrieve(loom_map *map, loom__position *position, void *keys, void *values, uint64_t room,
+                               int whole, uint64_t *got, loom_stream stream);
+
 /* ---- Growth (map_grow.c) ---- */
 
 /* OK, or INVALID_ARGUMENT and a sentence. */
 loom_status loom__map_check_growth(double growth);
+
+/* Makes the space for values or strings so large, if it is not. */
+loom_status loom__map_reserve_room(loom_map *map, uint64_t values, loom_stream stream);
 
 /* Runs a batch of a multimap, and makes room for its values as needed; a batch of any other table it just runs. The
  * caller has the table alone. */

@@ -2,6 +2,7 @@
 #include "api/check.h"
 #include "api/map.h"
 #include "core/error.h"
+#include "core/memory.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,9 +26,11 @@ static loom_status enter_inserting(loom_map *map, loom__access *access, int buil
     loom__handle_enter_gate(handle, *access);
     const int multimap = map->type == LOOM_TYPE_MULTIMAP;
     const loom__room room = loom__map_table_room(handle->table);
-    int fits = builds ? batch->n <= room.capacity && (!multimap || batch->n <= room.values)
-                      : !multimap && loom__map_table_surely_fits(handle->table, batch->n);
-    *grows = (map->growth > 0 || multimap) && handle->lent == 0 && !fits;
+    const int strings = map->variable != 0;
+    int fits = builds ? batch->n <= room.capacity && (!multimap || batch->n <= room.values) &&
+                            (!strings || batch->string_bytes <= room.values)
+                      : !multimap && loom__map_table_surely_fits(handle->table, batch->n, batch->string_bytes);
+    *grows = (map->growth > 0 || multimap || strings) && handle->lent == 0 && !fits;
     use_workspace(map, batch);
     batch->read_beside = handle->table->concurrent_reads || handle->lent > 0; /* kernels with a view may look keys up */
     if (!builds && handle->lent == 0)
@@ -62,11 +65,11 @@ static loom_status run_with_growth(loom_map *map, loom__map_work work, loom__bat
 {
     loom_result outcome;
     uint64_t stored = 0;
-    if (map->growth == 0) /* a multimap that may only move its lists */
+    if (map->growth == 0 && map->variable == 0) /* a multimap that may only move its lists */
         return loom__map_run_with_values(map, work, batch);
     if (work != loom__map_table_build) {
         RETURN_IF_FAILED(loom__map_table_recount(map->handle.table, &stored, batch->stream));
-        if (loom__map_table_surely_fits(map->handle.table, batch->n)) /* it fits after all */
+        if (loom__map_table_surely_fits(map->handle.table, batch->n, batch->string_bytes)) /* it fits after all */
             return loom__map_run_with_values(map, work, batch);
     }
     RETURN_IF_FAILED(loom__map_run_growing(map, work, stored, batch, &outcome));
@@ -102,8 +105,8 @@ static loom__access order_of(const loom_map *map, loom__access access)
     return access == LOOM__ACCESS_ERASE && map->type == LOOM_TYPE_MULTIMAP ? LOOM__ACCESS_ALONE : access;
 }
 
-/* Runs a batch and reports its outcome: in the caller's result if there is one, otherwise as the return value. */
-static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *batch, loom__access access)
+/* Runs a batch of rows and reports its outcome: in the caller's result if there is one, otherwise as the return value. */
+static loom_status run_rows(loom_map *map, loom__map_work work, loom__batch *batch, loom__access access)
 {
     int grows = 0;
     loom_result own = {0};
@@ -112,7 +115,8 @@ static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *ba
         batch->result = &own;
         batch->uncounted = access == LOOM__ACCESS_FIND;
     }
-    if (inserts(access))
+    const int takes_bytes = access == LOOM__ACCESS_UPDATE && map->variable & LOOM__VARIABLE_VALUES;
+    if (inserts(access) || takes_bytes)
         RETURN_IF_FAILED(enter_inserting(map, &access, work == loom__map_table_build, batch, &grows));
     else
         RETURN_IF_FAILED(loom__handle_enter(&map->handle, order_of(map, access), batch->stream));
@@ -144,7 +148,93 @@ static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *ba
                     "%llu of %llu keys did not fit, the others are stored (the status array tells which); make the "
                     "table for more keys%s",
                     (unsigned long long)own.full, (unsigned long long)own.keys, why);
+    RETURN_ERROR_IF(own.status == LOOM_TOO_LONG, LOOM_TOO_LONG,
+                    "%llu of %llu keys or values are longer than the table allows (most_key_bytes, most_value_bytes), "
+                    "the others are stored (the status array tells which)",
+                    (unsigned long long)own.too_long, (unsigned long long)own.keys);
     return (loom_status)own.status;
+}
+
+/* ---- strings ---- */
+
+enum {
+    FEW_STRINGS = 16,         /* references on the stack */
+    STRINGS_AT_ONCE = 1 << 18 /* lookups and erasures take so many at a time: 4 MiB of references */
+};
+
+static void add_result(loom_result *sum, const loom_result *part)
+{
+    sum->keys += part->keys;
+    sum->ok += part->ok;
+    sum->exists += part->exists;
+    sum->not_found += part->not_found;
+}
+
+/* Runs rows first .. first + n - 1 of a batch of strings. `references` has room for n keys and n values. */
+static loom_status run_strings(loom_map *map, loom__map_work work, const loom__batch *given, uint64_t first, uint64_t n,
+                               loom__access access, loom_result *result, loom__string *references)
+{
+    loom__batch batch = *given;
+    uint64_t bytes;
+    batch.n = n;
+    batch.result = result;
+    if (map->variable & LOOM__VARIABLE_KEYS) {
+        RETURN_IF_FAILED(loom__strings_refer(map, LOOM__VARIABLE_KEYS, given->keys, first, n, references, &bytes));
+        batch.keys = references;
+        batch.string_bytes += inserts(access) ? bytes : 0;
+    } else {
+        batch.keys = (const unsigned char *)given->keys + first * map->key_bytes;
+    }
+    if (given->values != NULL && map->variable & LOOM__VARIABLE_VALUES) {
+        RETURN_IF_FAILED(
+            loom__strings_refer(map, LOOM__VARIABLE_VALUES, given->values, first, n, references + n, &bytes));
+        batch.values = references + n;
+        batch.string_bytes += bytes;
+    } /* other values come with calls that take all rows at once: `first` is 0 */
+    if (given->found_values != NULL)
+        batch.found_values = (unsigned char *)given->found_values + first * map->value_bytes;
+    if (given->found != NULL)
+        batch.found = given->found + first;
+    if (given->status != NULL)
+        batch.status = given->status + first;
+    return run_rows(map, work, &batch, access);
+}
+
+/* Lookups and erasures go in parts, which take little memory. Other calls go whole. */
+static loom_status run_parts(loom_map *map, loom__map_work work, const loom__batch *batch, loom__access access,
+                             uint64_t at_once, loom__string *references)
+{
+    loom_result sum = {0}, part;
+    if (at_once == batch->n)
+        return run_strings(map, work, batch, 0, batch->n, access, batch->result, references);
+    for (uint64_t first = 0; first < batch->n; first += at_once) {
+        const uint64_t left = batch->n - first;
+        part = (loom_result){0};
+        RETURN_IF_FAILED(
+            run_strings(map, work, batch, first, left < at_once ? left : at_once, access, &part, references));
+        add_result(&sum, &part);
+    }
+    return batch->result != NULL ? loom__handle_tell(&map->handle, &sum, batch->result, batch->stream) : LOOM_OK;
+}
+
+/* Runs a batch, whose keys or values may be strings. */
+static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *batch, loom__access access)
+{
+    const loom_allocator *allocator = &map->handle.context->machine->allocator;
+    const int in_parts = access == LOOM__ACCESS_FIND || access == LOOM__ACCESS_ERASE;
+    loom__string few[2 * FEW_STRINGS];
+    if (map->variable == 0 || batch->n == 0)
+        return run_rows(map, work, batch, access);
+    if (batch->n <= FEW_STRINGS)
+        return run_parts(map, work, batch, access, batch->n, few);
+    const uint64_t at_once = in_parts && batch->n > STRINGS_AT_ONCE ? STRINGS_AT_ONCE : batch->n;
+    const uint64_t bytes = at_once * 2 * sizeof(loom__string);
+    loom__string *references = loom__allocate(allocator, bytes, LOOM_MEMORY_TEMPORARY, batch->stream);
+    if (references == NULL)
+        return LOOM_OUT_OF_MEMORY;
+    const loom_status status = run_parts(map, work, batch, access, at_once, references);
+    loom__release(allocator, references, bytes, LOOM_MEMORY_TEMPORARY, batch->stream);
+    return status;
 }
 
 /* ---- checks ---- */
@@ -168,6 +258,43 @@ static loom_status check_has_values(loom_map *map, loom_stream stream)
     return LOOM_OK;
 }
 
+/* Where a column is strings, the array to check is that of their offsets. */
+static loom_status offsets_of(const char *name, const void *given, uint64_t n, loom__array *array)
+{
+    if (n == 0 || (given == NULL && array->optional)) {
+        array->at = NULL;
+        array->optional = 1;
+        return LOOM_OK;
+    }
+    RETURN_ERROR_IF(given == NULL, LOOM_INVALID_ARGUMENT, "%s is NULL while n is %llu; pass a loom_strings", name,
+                    (unsigned long long)n);
+    RETURN_ERROR_IF((uintptr_t)given % _Alignof(loom_strings) != 0, LOOM_INVALID_ARGUMENT,
+                    "%s is not aligned as a loom_strings is", name);
+    RETURN_ERROR_IF(n == UINT64_MAX, LOOM_INVALID_ARGUMENT, "n = %llu: offsets would run past the end of memory",
+                    (unsigned long long)n);
+    array->at = ((const loom_strings *)given)->offsets;
+    array->width = sizeof(uint64_t);
+    array->has_count = 1;
+    array->count = n + 1;
+    array->optional = 0;
+    return LOOM_OK;
+}
+
+static loom_status check_strings(const loom_map *map, const loom__batch *batch, int wants, loom__array *keys,
+                                 loom__array *values)
+{
+    if (map->variable & LOOM__VARIABLE_KEYS)
+        RETURN_IF_FAILED(offsets_of("keys", batch->keys, batch->n, keys));
+    if (!(map->variable & LOOM__VARIABLE_VALUES))
+        return LOOM_OK;
+    RETURN_ERROR_IF(wants & GIVES_VALUES && batch->found_values != NULL, LOOM_UNSUPPORTED,
+                    "values of this table are byte strings: use loom_map_find_strings, or loom_map_contains");
+    RETURN_ERROR_IF(batch->write == LOOM__WRITE_FETCH, LOOM_UNSUPPORTED,
+                    "values of this table are byte strings: insert the keys (LOOM_KEEP), then find them with "
+                    "loom_map_find_strings");
+    return offsets_of("values", batch->values, batch->n, values);
+}
+
 static loom_status check_batch(loom_map *map, const loom__batch *batch, int wants)
 {
     if (wants & NEEDS_MAP)
@@ -176,16 +303,20 @@ static loom_status check_batch(loom_map *map, const loom__batch *batch, int want
         RETURN_IF_FAILED(loom__map_check(map, batch->stream));
     RETURN_IF_FAILED(loom__map_check_values(map, wants & GIVES_VALUES ? batch->found_values : batch->values));
     const char is_set = map->type == LOOM_TYPE_SET;
+    loom__array keys = {.name = "keys", .at = batch->keys, .width = map->key_bytes};
+    loom__array values = {.name = "values",
+                          .at = batch->values,
+                          .width = loom__number_bytes(batch->widening, map->value_bytes),
+                          .optional = is_set || !(wants & TAKES_VALUES)};
+    if (map->variable != 0)
+        RETURN_IF_FAILED(check_strings(map, batch, wants, &keys, &values));
     const loom__array arrays[] = {
-        {.name = "keys", .at = batch->keys, .width = map->key_bytes},
-        {.name = "values",
-         .at = batch->values,
-         .width = loom__number_bytes(batch->widening, map->value_bytes),
-         .optional = is_set || !(wants & TAKES_VALUES)},
+        keys,
+        values,
         {.name = wants & GIVES_VALUES ? "values" : "found",
          .at = batch->found_values,
          .width = map->value_bytes,
-         .optional = is_set || !(wants & GIVES_VALUES),
+         .optional = is_set || !(wants & GIVES_VALUES) || (map->variable & LOOM__VARIABLE_VALUES) != 0,
          .written = 1},
         {.name = "found", .at = batch->found, .width = 1, .optional = 1, .written = 1},
         {.name = "status", .at = batch->status, .width = 1, .optional = 1, .written = 1},
@@ -311,6 +442,8 @@ loom_status loom_map_update(loom_map *map, const void *keys, const void *values,
 
 static loom_status check_has_numbers(const loom_map *map)
 {
+    RETURN_ERROR_IF(map->variable & LOOM__VARIABLE_VALUES, LOOM_UNSUPPORTED,
+                    "byte strings are no numbers: accumulate and count need values of 4 or 8 bytes");
     RETURN_ERROR_IF(map->value_bytes != 4 && map->value_bytes != 8, LOOM_UNSUPPORTED,
                     "values of %u bytes are no numbers: accumulate and count need values of 4 or 8", map->value_bytes);
     return LOOM_OK;
@@ -379,6 +512,8 @@ loom_status loom_map_count(loom_map *map, const void *keys, uint64_t n, uint8_t 
 static loom_status take_absent(const loom_map *map, const void *absent, loom__batch *batch)
 {
     RETURN_ERROR_IF(map->type == LOOM_TYPE_SET, LOOM_INVALID_ARGUMENT, "a set has no values; pass NULL for absent");
+    RETURN_ERROR_IF(map->variable & LOOM__VARIABLE_VALUES, LOOM_UNSUPPORTED,
+                    "absent: values of this table are byte strings; pass NULL");
     RETURN_ERROR_IF(map->value_bytes > sizeof batch->absent, LOOM_UNSUPPORTED,
                     "absent: a value for absent keys has at most %zu bytes, and the values of this table have %u; pass "
                     "NULL for zeros",
@@ -512,6 +647,9 @@ loom_status loom_map_erase_if(loom_map *map, loom_number number, const void *lea
     loom_result own = {0};
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(map->type == LOOM_TYPE_SET, LOOM_UNSUPPORTED, "%s", NO_VALUES);
+    RETURN_ERROR_IF(
+        map->variable & LOOM__VARIABLE_VALUES, LOOM_UNSUPPORTED,
+        "byte strings lie in no range of numbers; visit the pairs (loom_map_for_each) and erase their keys");
     RETURN_IF_FAILED(loom__value_range_make(number, map->value_bytes, least, most, &range));
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
     loom_status status = loom__map_table_erase_if(map->handle.table, &range, result != NULL ? result : &own, stream);
@@ -538,6 +676,8 @@ loom_status loom_map_count_accesses(loom_map *map, const void *keys, uint64_t n,
 {
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(accesses == NULL, LOOM_INVALID_ARGUMENT, "accesses is NULL");
+    RETURN_ERROR_IF(map->variable & LOOM__VARIABLE_KEYS, LOOM_UNSUPPORTED,
+                    "accesses are not counted for keys that are byte strings; loom_map_stats has their mean");
     const loom__array arrays[] = {{.name = "keys", .at = keys, .width = map->key_bytes}};
     RETURN_IF_FAILED(loom__check_arrays(arrays, 1, n));
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));

@@ -10,14 +10,41 @@ struct loom_cursor {
     loom__position position;
 };
 
+/* Where a column is strings, checks what the caller's struct says of it. */
+static loom_status check_out(const loom_strings_out *out, uint64_t room, loom__array *offsets, loom__array *bytes)
+{
+    if (out == NULL) {
+        offsets->optional = offsets->optional || room == 0;
+        return LOOM_OK;
+    }
+    RETURN_ERROR_IF((uintptr_t)out % _Alignof(loom_strings_out) != 0, LOOM_INVALID_ARGUMENT,
+                    "%s is not aligned as a loom_strings_out is", offsets->name);
+    RETURN_ERROR_IF(room == UINT64_MAX, LOOM_INVALID_ARGUMENT, "room = %llu: offsets would run past the end of memory",
+                    (unsigned long long)room);
+    offsets->at = out->offsets;
+    offsets->width = sizeof(uint64_t);
+    offsets->has_count = 1;
+    offsets->count = room > 0 ? room + 1 : 0;
+    offsets->optional = 0;
+    bytes->at = out->bytes;
+    bytes->count = out->byte_room;
+    bytes->optional = 0;
+    return LOOM_OK;
+}
+
 static loom_status check_pairs(const loom_map *map, void *keys, void *values, uint64_t room)
 {
     RETURN_IF_FAILED(loom__map_check_values(map, values));
-    const loom__array arrays[] = {
+    loom__array arrays[] = {
         {.name = "keys", .at = keys, .width = map->key_bytes, .written = 1},
         {.name = "values", .at = values, .width = map->value_bytes, .optional = 1, .written = 1},
+        {.name = "bytes of keys", .width = 1, .optional = 1, .written = 1, .has_count = 1},
+        {.name = "bytes of values", .width = 1, .optional = 1, .written = 1, .has_count = 1},
     };
-    return loom__check_arrays(arrays, 2, room);
+    for (int i = 0; i < 2; i++)
+        if (map->variable & (i == 0 ? LOOM__VARIABLE_KEYS : LOOM__VARIABLE_VALUES))
+            RETURN_IF_FAILED(check_out(i == 0 ? keys : values, room, &arrays[i], &arrays[i + 2]));
+    return loom__check_arrays(arrays, 4, room);
 }
 
 loom_status loom_map_retrieve_all(loom_map *map, void *keys, void *values, uint64_t room, uint64_t *count,
@@ -34,7 +61,7 @@ loom_status loom_map_retrieve_all(loom_map *map, void *keys, void *values, uint6
         status = loom__fail(LOOM_TOO_SMALL, "the arrays have room for %llu pairs, the table holds %llu",
                             (unsigned long long)room, (unsigned long long)*count);
     if (status == LOOM_OK && room > 0)
-        status = loom__map_table_retrieve(map->handle.table, &start, keys, values, room, &got, stream);
+        status = loom__map_retrieve(map, &start, keys, values, room, 1, &got, stream);
     if (status == LOOM_OK && result != NULL)
         status = loom__handle_tell(&map->handle, &(loom_result){.keys = got, .ok = got}, result, stream);
     loom__handle_leave(&map->handle, LOOM__ACCESS_READ, stream);
@@ -77,7 +104,7 @@ loom_status loom_cursor_next(loom_cursor *cursor, void *keys, void *values, uint
     if (map->handle.generation != cursor->generation)
         status = loom__fail(LOOM_CHANGED, "the table was written since the cursor was opened; open another");
     else
-        status = loom__map_table_retrieve(map->handle.table, &cursor->position, keys, values, room, got, stream);
+        status = loom__map_retrieve(map, &cursor->position, keys, values, room, 0, got, stream);
     loom__handle_leave(&map->handle, LOOM__ACCESS_READ, stream);
     return status;
 }
@@ -93,14 +120,55 @@ void loom_cursor_close(loom_cursor *cursor)
 /* Pairs that a visit gets at once: at most VISITED_AT_ONCE, and about VISITED_BYTES unless a single one has more. */
 enum { VISITED_AT_ONCE = 4096, VISITED_BYTES = 1 << 20 };
 
-static loom_status visit_all(loom_cursor *cursor, unsigned char *keys, unsigned char *values, uint64_t at_once,
-                             loom_visit visit, void *user, int *stopped, loom_stream stream)
+/* A column of the pairs that a visit gets: rows, or strings. */
+typedef struct visited {
+    unsigned char *memory; /* rows; or offsets, then bytes */
+    uint64_t bytes;
+    loom_strings_out out;
+    loom_strings strings;
+} visited;
+
+static uint64_t bytes_of_column(const loom_map *map, uint32_t column, uint64_t at_once)
 {
+    const uint64_t most = column == LOOM__VARIABLE_KEYS ? map->most_key_bytes : map->most_value_bytes;
+    if (map->variable & column)
+        return (at_once + 1) * sizeof(uint64_t) + (most > VISITED_BYTES ? most : VISITED_BYTES);
+    return at_once * (column == LOOM__VARIABLE_KEYS ? map->key_bytes : map->value_bytes);
+}
+
+/* What a retrieval writes to, and what a visit reads. */
+static void *column_to(const loom_map *map, uint32_t column, uint64_t at_once, visited *one)
+{
+    const uint64_t offsets = (at_once + 1) * sizeof(uint64_t);
+    if (one->bytes == 0)
+        return NULL;
+    if (!(map->variable & column))
+        return one->memory;
+    one->out = (loom_strings_out){
+        .offsets = (uint64_t *)(void *)one->memory, .bytes = one->memory + offsets, .byte_room = one->bytes - offsets};
+    one->strings = (loom_strings){one->out.offsets, one->out.bytes};
+    return &one->out;
+}
+
+static const void *column_from(const loom_map *map, uint32_t column, const visited *one)
+{
+    if (one->bytes == 0)
+        return NULL;
+    return map->variable & column ? (const void *)&one->strings : one->memory;
+}
+
+static loom_status visit_all(loom_cursor *cursor, visited *keys, visited *values, uint64_t at_once, loom_visit visit,
+                             void *user, int *stopped, loom_stream stream)
+{
+    const loom_map *map = cursor->map;
+    void *to_keys = column_to(map, LOOM__VARIABLE_KEYS, at_once, keys);
+    void *to_values = column_to(map, LOOM__VARIABLE_VALUES, at_once, values);
     uint64_t got;
     do { /* ends: each round brings pairs or is the last */
-        RETURN_IF_FAILED(loom_cursor_next(cursor, keys, values, at_once, &got, stream));
+        RETURN_IF_FAILED(loom_cursor_next(cursor, to_keys, to_values, at_once, &got, stream));
         if (got > 0)
-            *stopped = visit(user, keys, values, got);
+            *stopped = visit(user, column_from(map, LOOM__VARIABLE_KEYS, keys),
+                             column_from(map, LOOM__VARIABLE_VALUES, values), got);
     } while (got > 0 && *stopped == 0);
     return LOOM_OK;
 }
@@ -114,13 +182,17 @@ loom_status loom_map_for_each(loom_map *map, loom_visit visit, void *user, int *
     const loom_allocator *allocator = &map->handle.context->machine->allocator;
     const uint64_t fit = VISITED_BYTES / ((uint64_t)map->key_bytes + map->value_bytes);
     const uint64_t at_once = fit < 1 ? 1 : fit < VISITED_AT_ONCE ? fit : VISITED_AT_ONCE;
-    const uint64_t keys_bytes = at_once * map->key_bytes, bytes = keys_bytes + at_once * map->value_bytes;
+    visited keys = {.bytes = bytes_of_column(map, LOOM__VARIABLE_KEYS, at_once)};
+    visited values = {.bytes = bytes_of_column(map, LOOM__VARIABLE_VALUES, at_once)};
+    const uint64_t keys_bytes = (keys.bytes + 7) / 8 * 8, bytes = keys_bytes + values.bytes;
     RETURN_IF_FAILED(loom_map_cursor_open(map, &cursor, NULL, stream));
     unsigned char *buffer = loom__allocate(allocator, bytes, LOOM_MEMORY_HOST, NULL);
     loom_status status = LOOM_OUT_OF_MEMORY;
-    if (buffer != NULL)
-        status = visit_all(cursor, buffer, map->value_bytes > 0 ? buffer + keys_bytes : NULL, at_once, visit, user,
-                           &last, stream);
+    if (buffer != NULL) {
+        keys.memory = buffer;
+        values.memory = buffer + keys_bytes;
+        status = visit_all(cursor, &keys, &values, at_once, visit, user, &last, stream);
+    }
     loom__release(allocator, buffer, bytes, LOOM_MEMORY_HOST, NULL);
     loom_cursor_close(cursor);
     if (stopped != NULL)

@@ -30,8 +30,9 @@ loom_status loom__map_estimate_keys(loom_map *map, const void *keys, uint64_t n,
 {
     loom__machine *machine = map->handle.context->machine;
     loom__key_sketch sketch;
-    RETURN_IF_FAILED(
-        machine->ops->sketch_keys(machine, keys, map->key_bytes, n, map->handle.table->is.seed, &sketch, stream));
+    RETURN_IF_FAILED(machine->ops->sketch_keys(machine, keys,
+                                               map->variable & LOOM__VARIABLE_KEYS ? LOOM_VARIABLE : map->key_bytes, n,
+                                               map->handle.table->is.seed, &sketch, stream));
     const double estimate = loom__sketch_estimate(&sketch);
     distinct->least = up_to(estimate * (1 - SKETCH_ERROR), n);
     distinct->most = up_to(estimate * (1 + SKETCH_ERROR) + 1, n);

@@ -73,6 +73,11 @@ loom_status loom_map_reserve_values(loom_map *map, uint64_t values, loom_stream 
 {
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_IF_FAILED(loom__map_check_has_lists(map));
+    return loom__map_reserve_room(map, values, stream);
+}
+
+loom_status loom__map_reserve_room(loom_map *map, uint64_t values, loom_stream stream)
+{
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
     const loom__room now = loom__map_table_room(map->handle.table);
     loom_status status = LOOM_OK;
@@ -156,12 +161,26 @@ static int is_shortage(loom_status status)
     return status == LOOM_OUT_OF_MEMORY || status == LOOM_FULL || status == LOOM_INVALID_ARGUMENT;
 }
 
-/* Makes room for `keys` keys at least. */
-static loom_status grow(loom_map *map, uint64_t keys, loom_stream stream)
+/* Makes room for `keys` keys at least. Tables with strings: and for so many more bytes, if the memory limit allows. */
+static loom_status grow(loom_map *map, uint64_t keys, uint64_t string_bytes, loom_stream stream)
 {
     loom__room wanted = loom__map_table_room(map->handle.table);
+    const uint64_t heap = wanted.values;
+    uint64_t live = 0;
     RETURN_IF_FAILED(choose_capacity(map, map->growth, keys, &wanted.capacity));
+    if (string_bytes > 0)
+        RETURN_IF_FAILED(loom__map_table_values(map->handle.table, &live, stream));
+    if (string_bytes > 0 && live + string_bytes > heap) {
+        wanted.values = live + string_bytes;
+        loom__map_limit_values(map, heap, &wanted);
+    }
     return grow_to(map, wanted, stream);
+}
+
+/* The share of `whole` that `part` of n rows have. */
+static uint64_t share_of(uint64_t whole, uint64_t part, uint64_t n)
+{
+    return n == 0 || part >= n ? whole : (uint64_t)ceil((double)whole * ((double)part / (double)n));
 }
 
 /* ---- room for values ---- */
@@ -336,7 +355,7 @@ static loom_status prepare(loom_map *map, const loom__batch *whole, const round_
     if (map->type == LOOM_TYPE_MULTIMAP && keys_refused == 0) /* a larger directory would not help */
         return LOOM_OK;
     if (loom__map_is_limited(map))
-        return grow(map, 0, whole->stream); /* fails, with the error message for the caller */
+        return grow(map, 0, 0, whole->stream); /* fails, with the error message for the caller */
     RETURN_IF_FAILED(loom__map_table_recount(map->handle.table, &keys, whole->stream));
     if (map->type != LOOM_TYPE_MULTIMAP)
         RETURN_IF_FAILED(check_half_full(keys, capacity));
@@ -357,7 +376,73 @@ static loom_status prepare(loom_map *map, const loom__batch *whole, const round_
     if (status == LOOM_OK)
         (void)loom__map_estimate_keys(map, next->batch.keys, again, &distinct, whole->stream);
     if (status == LOOM_OK)
-        status = grow(map, keys + distinct.most, whole->stream);
+        status = grow(map, keys + distinct.most, 0, whole->stream);
+    if (status != LOOM_OK)
+        release_round(map, next);
+    return status;
+}
+
+/* ---- strings ---- */
+
+/* Rows of a table with strings are refused for lack of slots or for lack of bytes. *wanted: the room with which the
+ * table should move before the refused rows are given again. A heap of which much is unused keeps its size: its strings
+ * are packed. False: no move would help. */
+static int choose_room(loom_map *map, uint64_t keys, uint64_t refused, const loom__no_bytes *no_bytes,
+                       const loom__key_range *distinct, loom__room *wanted, loom_stream stream)
+{
+    enum { LEAST_SHARE = 8 /* a move must make free one in so many bytes of the heap */ };
+    const loom__room now = loom__map_table_room(map->handle.table);
+    loom__table *table = map->handle.table;
+    uint64_t used, live;
+    *wanted = now;
+    if (table->engine->count_bytes(table, &used, &live, stream) != LOOM_OK)
+        return 0;
+    if (refused > no_bytes->rows && map->growth > 0 && !loom__map_is_limited(map) &&
+        check_half_full(keys, now.capacity) == LOOM_OK &&
+        choose_capacity(map, map->growth, keys + distinct->most, &wanted->capacity) != LOOM_OK)
+        wanted->capacity = now.capacity;
+    if (no_bytes->rows == 0)
+        return wanted->capacity > now.capacity;
+    const uint64_t needed = live + share_of(no_bytes->bytes, distinct->most, refused);
+    if (map->growth > 0 && needed > now.values - now.values / 5) {
+        const double larger = fmin((double)now.values * map->growth, (double)table->engine->most_values);
+        wanted->values = (uint64_t)larger > needed ? (uint64_t)larger : needed;
+        loom__map_limit_values(map, needed, wanted);
+    }
+    return wanted->capacity > now.capacity || wanted->values > now.values ||
+           (used > live && used - live >= now.values / LEAST_SHARE);
+}
+
+/* `prepare` for tables with strings. The statuses tell which rows were refused: a heap that runs out may refuse a row and
+ * still store another one with the same key. */
+static loom_status prepare_strings(loom_map *map, const loom__batch *whole, const round_of_rows *last, uint64_t refused,
+                                   const loom__no_bytes *no_bytes, round_of_rows *next)
+{
+    const loom_allocator *allocator = &map->handle.context->machine->allocator;
+    uint64_t keys, again = 0;
+    loom__room wanted;
+    *next = (round_of_rows){.batch = *whole};
+    next->batch.n = 0;
+    RETURN_IF_FAILED(loom__map_table_recount(map->handle.table, &keys, whole->stream));
+    uint64_t *rows = loom__allocate(allocator, refused * sizeof *rows, LOOM_MEMORY_TEMPORARY, whole->stream);
+    if (rows == NULL)
+        return LOOM_OUT_OF_MEMORY;
+    loom_status status = select_refused(map, &last->batch, rows, refused, &again);
+    if (status == LOOM_OK)
+        status = make_round(map, whole, again, next);
+    if (status == LOOM_OK)
+        status = take_rows(map, last, rows, next);
+    loom__release(allocator, rows, refused * sizeof *rows, LOOM_MEMORY_TEMPORARY, whole->stream);
+    loom__key_range distinct = {0, again};
+    if (status == LOOM_OK)
+        (void)loom__map_estimate_keys(map, next->batch.keys, again, &distinct, whole->stream);
+    if (status == LOOM_OK && !choose_room(map, keys, refused, no_bytes, &distinct, &wanted, whole->stream)) {
+        release_round(map, next);
+        next->batch.n = 0;
+        return LOOM_OK; /* the rows stay refused */
+    }
+    if (status == LOOM_OK)
+        status = grow_to(map, wanted, whole->stream);
     if (status != LOOM_OK)
         release_round(map, next);
     return status;
@@ -396,6 +481,9 @@ static loom_status build_with_room(loom_map *map, const loom__batch *batch)
     loom_result first = {0}; /* of a build that refused keys; keys == 0: there was none */
     uint64_t first_refused = 0;
     const int short_of_values = map->type == LOOM_TYPE_MULTIMAP && batch->n > wanted.values;
+    const int short_of_bytes = map->variable != 0 && batch->string_bytes > wanted.values;
+    if (map->growth == 0 && map->variable != 0)
+        return loom__map_table_build(table, batch);
     if (wanted.capacity > 0 && !short_of_values && loom__map_table_tries_builds(table)) {
         const loom_status status = loom__map_table_build(table, batch);
         const int refused = batch->result->full > 0 && (batch->keys_refused == NULL || *batch->keys_refused > 0);
@@ -404,14 +492,18 @@ static loom_status build_with_room(loom_map *map, const loom__batch *batch)
         first = *batch->result;
         first_refused = batch->keys_refused != NULL ? *batch->keys_refused : 0;
     }
-    const int short_of_keys =
-        loom__map_estimate_keys(map, batch->keys, batch->n, &distinct, batch->stream) == LOOM_OK &&
-        distinct.least > wanted.capacity;
-    if (short_of_keys || short_of_values) {
+    const int estimated = loom__map_estimate_keys(map, batch->keys, batch->n, &distinct, batch->stream) == LOOM_OK;
+    const int short_of_keys = estimated && distinct.least > wanted.capacity;
+    if (short_of_keys || short_of_values || short_of_bytes) {
         loom_status status = short_of_keys ? choose_capacity(map, 1, distinct.most, &wanted.capacity) : LOOM_OK;
         if (short_of_values) {
             wanted.values = batch->n;
             loom__map_limit_values(map, batch->n, &wanted); /* too few: pairs are refused */
+        }
+        const uint64_t bytes = estimated ? share_of(batch->string_bytes, distinct.most, batch->n) : batch->string_bytes;
+        if (short_of_bytes && bytes > wanted.values) {
+            wanted.values = bytes;
+            loom__map_limit_values(map, bytes, &wanted); /* too few: rows are refused */
         }
         if (status == LOOM_OK)
             status = loom__map_table_build_resized(table, wanted, batch);
@@ -435,10 +527,12 @@ static void make_room(loom_map *map, uint64_t stored, loom__batch *batch)
     loom__table *table = map->handle.table;
     const uint64_t capacity = table->is.capacity, free = stored < capacity ? capacity - stored : 0;
     loom__key_range new_keys;
-    if ((stored > 0 && stored == map->calm_at) || loom__map_is_limited(map) ||
-        loom__map_estimate_new_keys(map, batch, stored, free, &new_keys) != LOOM_OK || new_keys.least <= free)
+    if ((stored > 0 && stored == map->calm_at) || map->growth == 0 || batch->write == LOOM__WRITE_UPDATE ||
+        loom__map_is_limited(map) || loom__map_estimate_new_keys(map, batch, stored, free, &new_keys) != LOOM_OK ||
+        new_keys.least <= free)
         return;
-    if (grow(map, stored + new_keys.most, batch->stream) == LOOM_OK)
+    const uint64_t bytes = share_of(batch->string_bytes, new_keys.most, batch->n);
+    if (grow(map, stored + new_keys.most, bytes, batch->stream) == LOOM_OK)
         (void)loom__map_table_access(table, batch, LOOM__ACCESS_ALONE); /* the batch may now go by partition */
 }
 
@@ -461,18 +555,19 @@ static loom_status begin(loom_map *map, loom__map_work work, uint64_t stored, lo
     return loom__map_run_with_values(map, work, batch);
 }
 
-loom_status loom__map_run_growing(loom_map *map, loom__map_work work, uint64_t stored, const loom__batch *batch,
-                                  loom_result *outcome)
+/* The rounds of a batch. *outcome adds up what they report. *first: nothing was reported so far. */
+static loom_status run_rounds(loom_map *map, loom__map_work work, uint64_t stored, const loom__batch *batch,
+                              loom_result *outcome, int *first)
 {
-    const uint64_t growths = map->growths, capacity = map->handle.table->is.capacity;
     round_of_rows round = {.batch = *batch}, next = {0};
     loom_result result;
-    uint64_t keys, keys_refused = 0, lost = 0; /* rows that stay refused */
+    loom__no_bytes no_bytes = {0};
+    uint64_t keys_refused = 0, lost = 0; /* rows that stay refused */
     loom_status status;
-    *outcome = (loom_result){.status = LOOM_OK, .keys = batch->n};
     for (;;) {
         round.batch.result = &result;
         round.batch.keys_refused = &keys_refused;
+        round.batch.no_bytes = &no_bytes;
         status = round.memory == NULL ? begin(map, work, stored, &round.batch)
                                       : loom__map_run_with_values(map, loom__map_table_write, &round.batch);
         if (status == LOOM_OK)
@@ -481,26 +576,51 @@ loom_status loom__map_run_growing(loom_map *map, loom__map_work work, uint64_t s
             break;
         outcome->ok += result.ok;
         outcome->exists += result.exists;
+        outcome->not_found += result.not_found;
+        outcome->too_long += result.too_long;
         outcome->full = lost + result.full;
         if (result.full == 0)
             break;
-        status = prepare(map, batch, &round, result.full, keys_refused, &next);
+        status = map->variable != 0 ? prepare_strings(map, batch, &round, result.full, &no_bytes, &next)
+                                    : prepare(map, batch, &round, result.full, keys_refused, &next);
         if (status != LOOM_OK || next.batch.n == 0)
             break;
         lost += result.full - next.batch.n;
         release_round(map, &round);
         round = next;
     }
-    const int first = round.memory == NULL; /* nothing was reported so far */
+    *first = round.memory == NULL;
     release_round(map, &round);
+    return status;
+}
+
+loom_status loom__map_run_growing(loom_map *map, loom__map_work work, uint64_t stored, const loom__batch *given,
+                                  loom_result *outcome)
+{
+    const loom_allocator *allocator = &map->handle.context->machine->allocator;
+    const uint64_t growths = map->growths, capacity = map->handle.table->is.capacity;
+    loom__batch batch = *given;
+    uint8_t *own_status = NULL;
+    uint64_t keys;
+    int first;
+    *outcome = (loom_result){.status = LOOM_OK, .keys = batch.n};
+    if (map->variable != 0 && batch.status == NULL && batch.n > 0) {
+        batch.status = own_status = loom__allocate(allocator, batch.n, LOOM_MEMORY_TEMPORARY, batch.stream);
+        if (own_status == NULL)
+            return LOOM_OUT_OF_MEMORY;
+    }
+    const loom_status status = run_rounds(map, work, stored, &batch, outcome, &first);
+    loom__release(allocator, own_status, batch.n, LOOM_MEMORY_TEMPORARY, batch.stream);
     if (status != LOOM_OK && (!is_shortage(status) || (first && outcome->full == 0)))
         return status;
     if (outcome->full > 0)
         outcome->status = LOOM_FULL;
-    RETURN_IF_FAILED(loom__map_table_recount(map->handle.table, &keys, batch->stream));
+    else if (outcome->too_long > 0)
+        outcome->status = LOOM_TOO_LONG;
+    RETURN_IF_FAILED(loom__map_table_recount(map->handle.table, &keys, batch.stream));
     map->calm_at = outcome->ok == 0 && outcome->full == 0 ? keys : 0;
-    if (status == LOOM_OK && keys > map->handle.table->is.capacity && !loom__map_is_limited(map))
-        (void)grow(map, keys, batch->stream); /* after a failure the next call tries again: all keys are stored */
+    if (status == LOOM_OK && map->growth > 0 && keys > map->handle.table->is.capacity && !loom__map_is_limited(map))
+        (void)grow(map, keys, 0, batch.stream); /* after a failure the next call tries again: all keys are stored */
     if (map->growths > growths + 1)
         loom__context_log(map->handle.context, LOOM_LOG_WARNING,
                           "a table for %llu keys grew %llu times in one call; made for %llu keys, it would not have "

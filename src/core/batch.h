@@ -4,6 +4,7 @@
 #define LOOM_CORE_BATCH_H
 
 #include "core/combine.h"
+#include "core/strings.h"
 #include "loom/loom.h"
 
 typedef enum loom__write {
@@ -16,9 +17,15 @@ typedef enum loom__write {
     LOOM__WRITE_RESERVE /* in a multimap's directory: counts one more value for each key (core/list_handle.h) */
 } loom__write;
 
+/* Rows of a batch for whose strings the heap had no room. */
+typedef struct loom__no_bytes {
+    uint64_t rows;
+    uint64_t bytes; /* that these rows need, if their keys are all different */
+} loom__no_bytes;
+
 /* One bulk call. The machine writes the outcome to *result in stream order; `result` is never NULL here. */
 typedef struct loom__batch {
-    const void *keys;   /* [n] */
+    const void *keys;   /* [n]; strings: [n] loom__string (core/strings.h), likewise for values */
     const void *values; /* [n] insert, build, find_or_insert, update; accumulate: loom__number_bytes() bytes each */
     void *found_values; /* [n] find, find_or_insert; NULL for contains, may be NULL otherwise */
     uint8_t *found;     /* [n] contains; may be NULL */
@@ -43,7 +50,10 @@ typedef struct loom__batch {
      * there is no room are refused. */
     uint64_t *values_needed;
     uint64_t *keys_refused; /* multimaps, insertions: on the host; rows for whose keys the directory has no room */
-    loom_route *route;      /* on the host; NULL: nobody asks. Insertions that do not go directly set it */
+    /* Tables with strings. */
+    uint64_t string_bytes;    /* insertions and updates: most bytes that the batch may take from the heap */
+    loom__no_bytes *no_bytes; /* on the host; NULL: nobody asks. Rows that were refused for lack of them */
+    loom_route *route;        /* on the host; NULL: nobody asks. Insertions that do not go directly set it */
     loom_result *result;
     loom_stream stream;
 } loom__batch;
@@ -92,6 +102,8 @@ typedef struct loom__survey {
     /* Multimaps: values of lists in the heap; where the last list ends; values from the start of the heap to its free
      * part; most values of a key. */
     uint64_t in_heap, heap_end, heap_used, longest_list;
+    /* Tables with strings: bytes of all strings. The three numbers about the heap are in bytes then. */
+    uint64_t string_bytes;
 } loom__survey;
 
 /* What a scan of a whole filter finds. */

@@ -20,8 +20,9 @@ typedef struct loom__description loom__description;
 enum {
     LOOM__OPTION_CONCURRENT_READS = 1,
     LOOM__OPTION_KEYS_PER_CELL = 2,
-    LOOM__OPTION_LISTS = 4,  /* values, and most_values_per_key */
-    LOOM__OPTION_BUCKETS = 8 /* first_bucket, and bucket_growth */
+    LOOM__OPTION_LISTS = 4,   /* values, and most_values_per_key */
+    LOOM__OPTION_BUCKETS = 8, /* first_bucket, and bucket_growth */
+    LOOM__OPTION_STRINGS = 16 /* LOOM_VARIABLE, string_bytes, most_key_bytes and most_value_bytes */
 };
 
 typedef struct loom__filter_engine loom__filter_engine;
@@ -35,7 +36,7 @@ typedef struct loom__engine {
     uint32_t options;        /* LOOM__OPTION_… */
     uint32_t view_layout;    /* of device views; 0: none */
     double largest_load;     /* 0: LOOM__LARGEST_LOAD */
-    uint64_t most_values;    /* multimaps: the most values for which a table may have room */
+    uint64_t most_values;    /* multimaps: the most values for which a table may have room; strings: the most bytes */
 
     uint32_t stashes; /* cells may go to stashes, and the totals count them */
 
@@ -86,6 +87,10 @@ typedef struct loom__engine {
      * for each key of the totals, and no room. */
     const uint64_t *(*pairs_at)(const loom__table *table);
     const uint64_t *(*values_at)(const loom__table *table);
+
+    /* Tables with strings: how many bytes of the heap were given out, and how many of these a packed heap would need. Both
+     * are 0 for a table without strings. Waits. Optional: the engine has no strings. */
+    loom_status (*count_bytes)(loom__table *table, uint64_t *used, uint64_t *live, loom_stream stream);
 
     /* How many bytes of a region hold contents; a file has zeros in place of the others. Optional: all. */
     loom_status (*used_bytes)(loom__table *table, const loom__region *region, uint64_t *bytes, loom_stream stream);

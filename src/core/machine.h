@@ -7,12 +7,13 @@
 
 #include "core/access.h"
 #include "core/key_sketch.h"
+#include "core/strings.h"
 #include "loom/loom.h"
 
 enum {
-    /* Changes whenever this header, access.h, batch.h, combine.h, kernels.h, key_sketch.h, totals.h, an engine's
+    /* Changes whenever this header, access.h, batch.h, combine.h, kernels.h, key_sketch.h, strings.h, totals.h, an engine's
      * *_layout.h or a header that these include changes: their structs cross between the library and a module. */
-    LOOM__MACHINE_INTERFACE = 26
+    LOOM__MACHINE_INTERFACE = 27
 };
 
 typedef struct loom__order loom__order;
@@ -88,7 +89,7 @@ typedef struct loom__machine_ops {
     loom_status (*put_rows)(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
                             uint64_t count, loom_stream stream);
 
-    /* Makes *sketch the sketch of n keys of any width. The keys may lie wherever a call's arrays may. Waits. */
+    /* Makes *sketch the sketch of n keys of any width; LOOM_VARIABLE: of n loom__string. The keys may lie wherever a call's arrays may. Waits. */
     loom_status (*sketch_keys)(loom__machine *machine, const void *keys, uint32_t key_bytes, uint64_t n, uint64_t seed,
                                loom__key_sketch *sketch, loom_stream stream);
 
@@ -103,6 +104,11 @@ typedef struct loom__machine_ops {
      * Both arrays belong to a call and may lie wherever a call's arrays may. Waits. */
     loom_status (*hash_keys)(loom__machine *machine, const void *keys, uint32_t key_bytes, uint64_t n, uint64_t seed,
                              uint64_t *hashes, loom_stream stream);
+
+    /* Copies n strings one behind the other: string i goes to to[offsets[i]]. The references are in temporary memory, the
+     * other arrays belong to a call. Waits. NULL: the machine has no tables with strings. */
+    loom_status (*copy_strings)(loom__machine *machine, const loom__string *strings, uint64_t n,
+                                const uint64_t *offsets, void *to, loom_stream stream);
 } loom__machine_ops;
 
 extern const loom__machine_ops loom__cpu_machine;

@@ -31,6 +31,9 @@ loom_status loom__map_check_widths(const loom__engine *engine, loom_type type, u
     const int has_values = type != LOOM_TYPE_SET;
     if (engine->check_widths != NULL)
         return engine->check_widths(type, key_bytes, value_bytes, status);
+    RETURN_ERROR_IF(loom__variable_columns(key_bytes, value_bytes) != 0, status,
+                    "key_bytes or value_bytes is LOOM_VARIABLE: byte strings are keys and values of maps, sets and "
+                    "counters of the rows engine");
     RETURN_ERROR_IF(!is_usual_width(key_bytes), status, "key_bytes = %u: keys have 4 or 8 bytes", key_bytes);
     RETURN_ERROR_IF(has_values && !is_usual_width(value_bytes), status,
                     "value_bytes = %u: values have 4 or 8 bytes (for keys alone: LOOM_TYPE_SET)", value_bytes);
@@ -65,12 +68,19 @@ loom_status loom__map_table_measure(loom__machine *machine, const loom_map_confi
     memory->table_bytes = loom__table_bytes(&table);
     const loom__map_kernels *kernels = kernels_of(&table);
     const uint64_t n = config->values > config->capacity ? config->values : config->capacity; /* pairs of a build */
+    const uint32_t variable = loom__variable_columns(is.key_bytes, is.value_bytes);
+    const uint64_t columns = (variable & LOOM__VARIABLE_KEYS ? 1 : 0) + (variable & LOOM__VARIABLE_VALUES ? 1 : 0);
+    const uint64_t references = n * columns * sizeof(loom__string);
     if (kernels->bulk_bytes == NULL)
         return LOOM_OK;
     memory->build_bytes = kernels->bulk_bytes(machine, table.view, n, LOOM_KEEP, 0);
     memory->status_bytes = kernels->bulk_bytes(machine, table.view, n, LOOM_KEEP, 1);
     memory->order_bytes = kernels->bulk_bytes(machine, table.view, n, LOOM_IN_ORDER, 1);
     memory->low_memory_bytes = kernels->bulk_bytes(machine, table.view, n, LOOM_LOW_MEMORY, 0);
+    memory->build_bytes += references;
+    memory->status_bytes += references;
+    memory->order_bytes += references;
+    memory->low_memory_bytes += references;
     return LOOM_OK;
 }
 
@@ -83,26 +93,34 @@ loom_status loom__map_table_create(loom__machine *machine, const loom_map_config
                                   made);
 }
 
+int loom__map_table_has_strings(const loom__table *table)
+{
+    return loom__variable_columns(table->is.key_bytes, table->is.value_bytes) != 0;
+}
+
 loom__room loom__map_table_room(const loom__table *table)
 {
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
-    if (table->engine->options & LOOM__OPTION_LISTS)
+    if (table->engine->options & (LOOM__OPTION_LISTS | LOOM__OPTION_STRINGS))
         table->engine->tell_config(table, &config);
-    return (loom__room){table->is.capacity, config.values};
+    return (loom__room){table->is.capacity, config.values + config.string_bytes}; /* one of them is 0 */
 }
 
 loom_map_config loom__map_table_config(const loom__table *table, loom__room room)
 {
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
-    if (table->engine->options & LOOM__OPTION_LISTS)
-        table->engine->tell_config(table, &config); /* most_values_per_key */
+    if (table->engine->options & (LOOM__OPTION_LISTS | LOOM__OPTION_STRINGS))
+        table->engine->tell_config(table, &config); /* most_values_per_key; most_key_bytes, most_value_bytes */
     config.key_bytes = table->is.key_bytes;
     config.value_bytes = table->is.value_bytes;
     config.max_load = table->is.max_load;
     config.type = table->is.type;
     config.engine = table->engine->id;
     config.capacity = room.capacity;
-    config.values = room.values;
+    if (loom__map_table_has_strings(table))
+        config.string_bytes = room.values;
+    else
+        config.values = room.values;
     return config;
 }
 
@@ -125,12 +143,16 @@ static void note_work(loom__table *table, const loom__batch *batch)
 {
     if (inserts(batch))
         table->most = sum_up_to_most(table->most, batch->n);
+    table->most_string_bytes = sum_up_to_most(table->most_string_bytes, batch->string_bytes);
     if (batch->write == LOOM__WRITE_ERASE || (inserts(batch) && table->most > table->is.capacity))
         table->worn = sum_up_to_most(table->worn, batch->n);
 }
 
-int loom__map_table_surely_fits(const loom__table *table, uint64_t n)
+int loom__map_table_surely_fits(const loom__table *table, uint64_t n, uint64_t string_bytes)
 {
+    const uint64_t heap = string_bytes > 0 ? loom__map_table_room(table).values : 0;
+    if (string_bytes > 0 && (table->most_string_bytes > heap || string_bytes > heap - table->most_string_bytes))
+        return 0;
     return !table->replayed && table->most <= table->is.capacity && n <= table->is.capacity - table->most;
 }
 
@@ -147,7 +169,10 @@ loom_status loom__map_table_pairs(loom__table *table, uint64_t *pairs, loom_stre
 
 loom_status loom__map_table_values(loom__table *table, uint64_t *values, loom_stream stream)
 {
+    uint64_t used;
     *values = 0;
+    if (table->engine->count_bytes != NULL)
+        return table->engine->count_bytes(table, &used, values, stream);
     if (table->engine->values_at == NULL)
         return LOOM_OK;
     return table->machine->ops->read_table(table->machine, values, table->engine->values_at(table), sizeof *values,
@@ -164,8 +189,11 @@ loom_status loom__map_table_stashed(loom__table *table, uint64_t *cells, loom_st
 
 loom_status loom__map_table_recount(loom__table *table, uint64_t *keys, loom_stream stream)
 {
+    uint64_t live;
     RETURN_IF_FAILED(loom__map_table_size(table, keys, stream));
     table->most = *keys;
+    if (table->engine->count_bytes != NULL)
+        return table->engine->count_bytes(table, &table->most_string_bytes, &live, stream);
     return LOOM_OK;
 }
 
@@ -179,7 +207,7 @@ loom_status loom__map_table_build(loom__table *table, const loom__batch *batch)
     RETURN_IF_FAILED(
         (kernels->insert_bulk != NULL ? kernels->insert_bulk : kernels->write)(table->machine, table->view, &whole));
     table->replayed |= batch->captured != 0;
-    table->most = table->worn = 0;
+    table->most = table->worn = table->most_string_bytes = 0;
     note_work(table, batch);
     return LOOM_OK;
 }
@@ -264,7 +292,8 @@ static loom_status erase_in_one_pass(loom__table *table, const loom__value_range
         RETURN_IF_FAILED(loom__map_table_retrieve(table, &position, keys, values, at_once, &got, stream));
         if (got == 0)
             return LOOM_OK;
-        batch.n = keep_in_range(range, keys, values, got, table->is.key_bytes, table->is.value_bytes, &of_last);
+        batch.n = keep_in_range(range, keys, values, got, loom__row_width(table->is.key_bytes), table->is.value_bytes,
+                                &of_last);
         if (batch.n == 0)
             continue;
         RETURN_IF_FAILED((lists ? kernels->erase_pairs : kernels->write)(table->machine, table->view, &batch));
@@ -282,7 +311,8 @@ static loom_status erase_if_directly(loom__table *table, const loom__value_range
     enum { KEYS_AT_ONCE = 1 << 13, PAIRS_AT_ONCE = 1 << 16 /* each erase_pairs splits or sorts its batch */ };
     const loom_allocator *allocator = &table->machine->allocator;
     const uint64_t at_once = kernels_of(table)->erase_pairs != NULL ? PAIRS_AT_ONCE : KEYS_AT_ONCE;
-    const uint64_t key_bytes = table->is.key_bytes, bytes = at_once * (key_bytes + table->is.value_bytes);
+    const uint64_t key_bytes = loom__row_width(table->is.key_bytes);
+    const uint64_t bytes = at_once * (key_bytes + table->is.value_bytes);
     loom_result told = {.status = LOOM_OK};
     uint64_t erased;
     RETURN_IF_FAILED(loom__map_table_pairs(table, &told.keys, stream));
@@ -343,7 +373,7 @@ static loom_status refill_directly(loom__table *from, loom__table *to, uint64_t 
 {
     enum { MOST_AT_ONCE = 1 << 20, ALIGNED = 64 /* in pairs: the values then begin at a multiple of 64 bytes, too */ };
     const loom_allocator *allocator = &from->machine->allocator;
-    const uint64_t key_bytes = from->is.key_bytes, value_bytes = from->is.value_bytes;
+    const uint64_t key_bytes = loom__row_width(from->is.key_bytes), value_bytes = loom__row_width(from->is.value_bytes);
     const uint64_t at_once = keys < MOST_AT_ONCE ? keys / ALIGNED * ALIGNED + ALIGNED : MOST_AT_ONCE;
     const uint64_t bytes = at_once * (key_bytes + value_bytes);
     unsigned char *pairs = loom__allocate(allocator, bytes, LOOM_MEMORY_TEMPORARY, stream);
@@ -427,6 +457,7 @@ loom_status loom__map_table_resize(loom__table *table, loom__room room, loom_str
     else if ((status = loom__table_clear(made, stream)) == LOOM_OK)
         status = loom__table_set_totals(made, 0, stream);
     made->most = keys;
+    made->most_string_bytes = values; /* packed */
     return replace_table(table, made, status, stream);
 }
 
@@ -494,6 +525,7 @@ loom_status loom__map_table_restored(loom__table *table, const char *path, loom_
     const uint64_t size = table->is.size;
     RETURN_IF_FAILED(loom__table_set_totals(table, size, stream));
     table->most = size;
+    table->most_string_bytes = UINT64_MAX; /* until a call counts them */
     if (table->engine->restored != NULL)
         RETURN_IF_FAILED(table->engine->restored(table, stream));
     RETURN_IF_FAILED(loom__map_table_survey(table, &survey, stream));

@@ -25,7 +25,7 @@ LOOM_LANE uint64_t slot_pair(uint64_t key, uint64_t value)
 LOOM_LANE uint64_t slot_key(loom__slot_kind kind, const unsigned char *line, uint32_t slot)
 {
     const unsigned char *at = line + slot * slot_stride(kind);
-    if (kind == SLOT_TAG)
+    if (slot_has_tag(kind))
         return lane_load_4((const uint32_t *)(line + slot / 2 * 4)) >> slot % 2 * 16 & 0xffff;
     return slot_key_bytes(kind) == 4 ? lane_load_4((const uint32_t *)at) : lane_load_8((const uint64_t *)at);
 }

@@ -185,6 +185,7 @@ loom_status loom__table_clone(loom__table *table, loom__table **made, loom_strea
             machine->ops->write_table(machine, &twin->totals->stashed, &twin->stashed, sizeof twin->stashed, stream);
     twin->most = table->replayed ? UINT64_MAX : table->most; /* until a call counts the keys */
     twin->worn = table->worn;
+    twin->most_string_bytes = table->most_string_bytes;
     if (status != LOOM_OK)
         loom__table_destroy(twin);
     else
@@ -221,7 +222,7 @@ loom_status loom__table_set_totals(loom__table *table, uint64_t keys, loom_strea
 
 loom_status loom__table_clear(loom__table *table, loom_stream stream)
 {
-    table->most = table->worn = 0;
+    table->most = table->worn = table->most_string_bytes = 0;
     if (table->is.type == LOOM_TYPE_FILTER)
         return ((const loom__filter_kernels *)table->kernels)->clear(table->machine, table->view, stream);
     return ((const loom__map_kernels *)table->kernels)->clear(table->machine, table->view, stream);
@@ -244,7 +245,7 @@ loom_status loom__table_make_empty(loom__machine *machine, const loom__engine *e
 
 loom_status loom__table_lend(loom__table *table, loom_map_view *view)
 {
-    _Static_assert(sizeof table->view <= sizeof view->table, "a public view holds one of ours");
+    enum { LENT_BYTES = sizeof view->table }; /* engines with device views have view structs of at most so many */
     const loom__engine *engine = table->engine;
     loom__machine *machine = table->machine;
     const int is_filter = table->is.type == LOOM_TYPE_FILTER;
@@ -264,7 +265,7 @@ loom_status loom__table_lend(loom__table *table, loom_map_view *view)
     view->key_bytes = table->is.key_bytes;
     view->value_bytes = table->is.value_bytes;
     view->generation = is_filter ? 0 : generation_of(table);
-    memset(view->table, 0, sizeof view->table);
-    memcpy(view->table, table->view, sizeof table->view);
+    _Static_assert((int)LENT_BYTES <= (int)sizeof table->view, "all of it is set");
+    memcpy(view->table, table->view, LENT_BYTES);
     return LOOM_OK;
 }

@@ -10,7 +10,7 @@
 enum {
     LOOM__MOST_REGIONS = 4,
     LOOM__MOST_PARAMETERS = 6,
-    LOOM__VIEW_WORDS = 22 /* 8-byte words of a view struct; a device view has room for as many */
+    LOOM__VIEW_WORDS = 25 /* 8-byte words of a view struct; a device view has room for 22 */
 };
 
 /* What a file says about a table. */
@@ -43,7 +43,8 @@ typedef enum loom__section {
     LOOM__SECTION_PARTITIONS = 1,
     LOOM__SECTION_CODES = 2,
     LOOM__SECTION_VALUES = 3,
-    LOOM__SECTION_ROWS = 4
+    LOOM__SECTION_ROWS = 4,
+    LOOM__SECTION_STRINGS = 5
 } loom__section;
 
 struct loom__region {
@@ -69,6 +70,7 @@ struct loom__table {
     unsigned char *memory[LOOM__PLACES];
     uint32_t state;                  /* the region that begins with the totals; LOOM__MOST_REGIONS: there is none */
     loom__totals *totals;            /* the beginning of the state region; NULL if there is none */
+    uint64_t most_string_bytes;      /* upper bound of what strings took of the heap, unused bytes included */
     uint64_t most;                   /* upper bound of the stored keys: all keys given to the table */
     uint64_t stashed;                /* cells that set_totals counts as stashed: those of the tables before this one */
     uint64_t worn;                   /* keys given to calls that may wear partitions, since the last upkeep */
@@ -152,10 +154,13 @@ loom_status loom__map_table_create(loom__machine *machine, const loom_map_config
 /* How large a table is, or is to be. */
 typedef struct loom__room {
     uint64_t capacity; /* keys */
-    uint64_t values;   /* multimaps: values; otherwise 0 */
+    uint64_t values;   /* multimaps: values; tables with strings: bytes; otherwise 0 */
 } loom__room;
 
 loom__room loom__map_table_room(const loom__table *table);
+
+/* Whether keys or values are byte strings. */
+int loom__map_table_has_strings(const loom__table *table);
 
 /* The config of a table like this one with other room. */
 loom_map_config loom__map_table_config(const loom__table *table, loom__room room);
@@ -182,9 +187,9 @@ loom_status loom__map_table_upkeep(loom__table *table, loom_stream stream);
  * frees retired slots; mixed views need this. Needs the table alone; does not wait. */
 loom_status loom__map_table_take_back(loom__table *table, int sweep, loom_stream stream);
 
-/* Whether n more keys surely fit. Every key given since the last recount counts as stored. `recount` reads the exact
+/* Whether n more keys surely fit, and so many bytes of strings. Every key given since the last recount counts as stored. `recount` reads the exact
  * number of stored keys from the table, and waits; later calls count from that number on. */
-int loom__map_table_surely_fits(const loom__table *table, uint64_t n);
+int loom__map_table_surely_fits(const loom__table *table, uint64_t n, uint64_t string_bytes);
 loom_status loom__map_table_recount(loom__table *table, uint64_t *keys, loom_stream stream);
 
 /* Moves all keys into a table with this room; waits. A failure leaves the table unchanged. FULL: the keys do not fit,
@@ -195,7 +200,8 @@ loom_status loom__map_table_resize(loom__table *table, loom__room room, loom_str
  * so that the call waits. A failure leaves the table unchanged. */
 loom_status loom__map_table_build_resized(loom__table *table, loom__room room, const loom__batch *batch);
 
-/* The number of keys; of pairs; of values for which a packed multimap needs room (otherwise 0). All wait. */
+/* The number of keys; of pairs; of values for which a packed multimap needs room, or of bytes for which a
+ * packed table with strings does (otherwise 0). All wait. */
 loom_status loom__map_table_size(loom__table *table, uint64_t *keys, loom_stream stream);
 loom_status loom__map_table_pairs(loom__table *table, uint64_t *pairs, loom_stream stream);
 loom_status loom__map_table_values(loom__table *table, uint64_t *values, loom_stream stream);

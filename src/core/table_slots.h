@@ -23,6 +23,7 @@ typedef struct loom__table_slots {
     uint64_t row_partition_bytes;            /* from the rows of a partition to those of the next one */
     uint32_t row_bytes;                      /* from slot to slot; the rows of a partition lie without gaps */
     uint32_t row_value_offset;               /* from a row to its value */
+    uint32_t row_variable; /* LOOM__VARIABLE_…: the row refers to strings in the heap (engines/open/open_rows.h) */
     /* Multimaps: a slot's value is a handle (core/list_handle.h) of a list of such values in the heap; 0: it is not. */
     uint32_t list_value_bytes;
     const unsigned char *heap;

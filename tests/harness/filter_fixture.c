@@ -91,7 +91,7 @@ static void check_result(const loom_result *result, uint64_t n)
     CHECK_EQ(result->ok + result->exists + result->not_found, n);
     CHECK_EQ(result->full, 0);
     CHECK_EQ(result->reserved0, 0);
-    CHECK_EQ(result->reserved[0] | result->reserved[1], 0);
+    CHECK_EQ(result->reserved[0] | result->too_long, 0);
 }
 
 loom_result checked_filter_insert(loom_context *context, loom_filter *filter, const batch *b, uint32_t flags)

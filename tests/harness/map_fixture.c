@@ -215,7 +215,7 @@ static void check_against_statuses(const batch *b, const loom_result *result, un
     CHECK_EQ(result->ok + result->not_found + result->exists + result->full, b->n);
     CHECK_EQ(result->status, counts[LOOM_FULL] ? LOOM_FULL : LOOM_OK);
     CHECK_EQ(result->reserved0, 0);
-    CHECK_EQ(result->reserved[0] | result->reserved[1], 0);
+    CHECK_EQ(result->reserved[0] | result->too_long, 0);
 }
 
 #define ALLOW(status) (1u << (status))
@@ -330,7 +330,7 @@ loom_result checked_erase_if(loom_map *map, loom_number number, const void *leas
     CHECK_EQ(result.status, LOOM_OK);
     CHECK_EQ(result.keys, before);
     CHECK_EQ(result.ok + result.exists, before);
-    CHECK_EQ(result.not_found | result.full | result.reserved0 | result.reserved[0] | result.reserved[1], 0);
+    CHECK_EQ(result.not_found | result.full | result.reserved0 | result.reserved[0] | result.too_long, 0);
     CHECK_EQ(map_size(map), before - result.ok);
     return result;
 }

@@ -170,7 +170,7 @@ static void check_statuses(const batch *b, const loom_result *result, loom_statu
     CHECK_EQ(result->full, counts[LOOM_FULL]);
     CHECK_EQ(result->status, counts[LOOM_FULL] ? LOOM_FULL : LOOM_OK);
     CHECK_EQ(result->reserved0, 0);
-    CHECK_EQ(result->reserved[0] | result->reserved[1], 0);
+    CHECK_EQ(result->reserved[0] | result->too_long, 0);
 }
 
 /* ---- Insert and build ---------------------------------------------------------------------------------- */
@@ -591,7 +591,7 @@ static uint64_t ask_offsets(multimap_model *m, const batch *keys, uint64_t limit
     CHECK_EQ(result.keys, keys->n);
     CHECK_EQ(result.ok, present);
     CHECK_EQ(result.not_found, keys->n - present);
-    CHECK_EQ(result.exists | result.full | result.reserved0 | result.reserved[0] | result.reserved[1], 0);
+    CHECK_EQ(result.exists | result.full | result.reserved0 | result.reserved[0] | result.too_long, 0);
     free_answer(&a);
     return sum;
 }

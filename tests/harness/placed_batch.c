@@ -69,7 +69,7 @@ loom_result take_back_batch(placed_batch *p, batch *b)
     CHECK_EQ(result.not_found, 0);
     CHECK_EQ(result.status, result.full ? LOOM_FULL : LOOM_OK);
     CHECK_EQ(result.reserved0, 0);
-    CHECK_EQ(result.reserved[0] | result.reserved[1], 0);
+    CHECK_EQ(result.reserved[0] | result.too_long, 0);
     take_back(p, 0, p->where->keys);
     if (p->values)
         take_back(p, 1, p->where->values);

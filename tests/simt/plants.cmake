@@ -360,7 +360,7 @@ plant(bits_of_an_erased_key_not_counted erase+erase
 ")
 
 plant(bits_of_a_refused_key_not_counted insert+insert/full
-"            open_add_stale(shared, view, walk, walk->marked_to == OPEN_EAGERLY ? walk->depth : walk->marked_to);"
+"        open_add_stale(shared, view, walk, walk->marked_to == OPEN_EAGERLY ? walk->depth : walk->marked_to);"
 "            (void)0;")
 
 # ---- upkeep ----
@@ -379,7 +379,7 @@ plant(strangers_before_those_at_home upkeep
 "")
 
 plant(nobody_brought_home upkeep
-"            if (open_bring_home(kind, shared, alone, view, &one))
+"            if (open_bring_home(kind, shared, alone, view, partition, &one))
 "
 "            if (0)
 ")
@@ -395,7 +395,7 @@ plant(full_mark_left_standing upkeep
 "            (void)0; /* slots")
 
 plant(key_at_home_put_back_again upkeep
-"            if (kind == SLOT_TAG ? *open_listed_row(view, scratch, place) != 0 : one.key != empty)
+"            if (slot_has_tag(kind) ? one.value != 0 : one.key != empty)
 "
 "")
 
@@ -1233,8 +1233,8 @@ plant(rows_row_not_acquired rows/insert+insert
 "")
 
 plant(rows_key_not_compared rows/insert+insert
-"        else if (lane_same_bytes("
-"        else if (1 || lane_same_bytes(")
+"        else if (open_same_key("
+"        else if (1 || open_same_key(")
 
 plant(rows_no_wait_for_a_row rows/insert+insert
 "            *waits = 1;"

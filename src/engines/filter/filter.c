@@ -25,6 +25,8 @@ static loom_status supports(loom__machine *machine, loom_type type, loom_feature
 {
     (void)type;
     switch (feature) {
+    case LOOM_FEATURE_STRINGS:
+        return loom__fail(LOOM_UNSUPPORTED, "keys of filters have a fixed width; insert hashes of the strings");
     case LOOM_FEATURE_CONCURRENT_READS:
     case LOOM_FEATURE_MERGE:
         return LOOM_OK; /* on every machine */

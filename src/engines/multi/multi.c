@@ -6,7 +6,7 @@
 #include "engines/multi/multi_layout.h"
 #include "engines/open/open.h"
 
-_Static_assert(sizeof(loom__multi_view) <= LOOM__VIEW_WORDS * sizeof(uint64_t), "a table has room for its view");
+_Static_assert(sizeof(loom__multi_view) <= sizeof(((loom_map_view *)0)->table), "device views have room for it");
 
 enum {
     HANDLE_BYTES = 8,

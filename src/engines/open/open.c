@@ -5,7 +5,7 @@
 #include "core/table.h"
 #include "engines/open/open_layout.h"
 
-_Static_assert(sizeof(loom__open_view) <= LOOM__VIEW_WORDS * sizeof(uint64_t), "a table has room for its view");
+_Static_assert(sizeof(loom__open_view) <= sizeof(((loom_map_view *)0)->table), "device views have room for it");
 
 static loom_status check(const loom__description *is)
 {

@@ -21,7 +21,8 @@
  * and values of 4 bytes this placement would waste a third. That kind has all rows together at the end of the
  * partition.
  *
- * A seventh kind, SLOT_TAG, has tags in its lines, and keys and values in rows: open_rows.h.
+ * Two more kinds have tags in their lines, and keys and values in rows: SLOT_TAG, and SLOT_STRING, whose rows refer to
+ * strings in a heap: open_rows.h.
  *
  * A free slot holds the partition's *empty* key and a value whose bytes are all zero. The empty key hashes to another
  * partition, so no lookup or insertion in this partition can involve it, and every key is legal. One pattern is the
@@ -60,7 +61,7 @@ enum {
 
 LOOM_BOTH uint32_t open_slots(loom__slot_kind kind)
 {
-    if (kind == SLOT_TAG)
+    if (slot_has_tag(kind))
         return 28;
     return kind == SLOT_KEY_4_VALUE_8 || kind == SLOT_KEY_4 ? 14 : 7;
 }
@@ -181,7 +182,7 @@ LOOM_BOTH loom__table_slots open_table_slots(const loom__open_view *view)
     table.line_stride = open_line_stride(kind);
     table.value_offset = open_value_offset(kind, view->buckets);
     table.value_stride = open_value_stride(kind);
-    table.row_key_bytes = table.row_value_bytes = table.row_bytes = table.row_value_offset = 0;
+    table.row_key_bytes = table.row_value_bytes = table.row_bytes = table.row_value_offset = table.row_variable = 0;
     table.rows = NULL;
     table.row_partition_bytes = 0;
     table.list_value_bytes = 0;

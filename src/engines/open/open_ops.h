@@ -107,6 +107,11 @@
  * Lookups may overlap erasures, and insertions that keep (simulator cases rows/erase+find and rows/keep+find). They
  * must not overlap writers of wide values, which would tear what they read. OPEN_MIXED is not offered.
  *
+ * Strings (SLOT_STRING; open_string_ops.h) are rows that refer to a heap. All of the above holds for them: the strings
+ * are stored before the row's ready bit, and only the owner of a row writes its pieces. An insertion needs a piece of
+ * the heap before it claims a slot, and an overwrite may need one while it owns the row. Without one the key is refused
+ * (OPEN_NO_BYTES). Such a refusal says nothing about the partition's slots, and leaves no mark.
+ *
  * Groups of several lanes. The lanes of a group vote on every decision that steers a walk, so all of them walk alike.
  * Two lanes may read different values of a mark or a ready bit, so a group votes before a mark or a ready bit steers
  * it. A machine may let all groups of a warp take their turns together. Votes then span the warp and stand outside
@@ -122,7 +127,8 @@ typedef enum open_outcome {
     OPEN_DONE,      /* found, stored as new, updated or erased */
     OPEN_WAS_THERE, /* insert: the key existed */
     OPEN_ABSENT,    /* find, update, erase: the key is not in the table */
-    OPEN_NO_ROOM    /* insert: the partition has no free slot */
+    OPEN_NO_ROOM,   /* insert: the partition has no free slot */
+    OPEN_NO_BYTES   /* insert, update, SLOT_STRING: the heap has no room for the strings */
 } open_outcome;
 
 /* Values of `shared`: which other operations run on the table at the same time. */
@@ -160,9 +166,9 @@ LOOM_LANE open_look open_look_at(loom__slot_kind kind, int shared, lane_group gr
 LOOM_LANE open_look open_find_turn(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
                                    const open_walk *walk, lane_truth active)
 {
-    open_look look = kind == SLOT_TAG ? open_look_at_tags(shared, group, view, walk, active)
-                                      : open_look_at(kind, shared, group, open_line(kind, walk, walk->bucket),
-                                                     walk->key, open_filter_bit(kind, walk->lower), active);
+    open_look look = slot_has_tag(kind) ? open_look_at_tags(kind, shared, group, view, walk, active)
+                                        : open_look_at(kind, shared, group, open_line(kind, walk, walk->bucket),
+                                                       walk->key, open_filter_bit(kind, walk->lower), active);
     look.further &= walk->depth + 1 < view->buckets;
     return look;
 }
@@ -246,11 +252,11 @@ LOOM_LANE lane_truth open_claim(loom__slot_kind kind, int shared, const loom__op
 {
     unsigned char *line = open_line(kind, walk, bucket), *at = line + slot * slot_stride(kind);
     uint64_t empty = open_empty(view, walk->partition_index);
-    if (kind == SLOT_TAG) {
+    if (slot_has_tag(kind)) {
         if (!slot_swap_tag(shared, line, slot, walk->tag))
             return 0;
         if (!walk->staged) {
-            open_store_row(view, walk, bucket, slot, value);
+            open_store_row(kind, view, walk, bucket, slot, value);
             open_publish(shared, line, slot);
         }
         return 1;
@@ -274,12 +280,12 @@ LOOM_LANE lane_truth open_claim(loom__slot_kind kind, int shared, const loom__op
  * CAS has met another overwrite of the same key, which then counts as the later one; the key itself cannot disappear
  * while insertions run. */
 LOOM_LANE lane_truth open_meet(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule, int shared,
-                               const loom__open_view *view, const open_walk *walk, uint32_t slot, uint64_t pair,
+                               const loom__open_view *view, open_walk *walk, uint32_t slot, uint64_t pair,
                                uint64_t *value)
 {
     unsigned char *line = open_line(kind, walk, walk->bucket);
-    if (kind == SLOT_TAG)
-        return open_meet_row(mode, rule, shared, view, walk, slot, value);
+    if (slot_has_tag(kind))
+        return open_meet_row(kind, mode, rule, shared, view, walk, slot, value);
     if (kind == SLOT_PAIR_4_4) {
         uint64_t *there = (uint64_t *)(line + slot * 8);
         if (mode == SLOT_OVERWRITE)
@@ -323,6 +329,13 @@ LOOM_LANE void open_add_stale(int shared, const loom__open_view *view, const ope
     lane_combine_4(&view->stale[walk->partition_index], LOOM__ADD, wear, shared);
 }
 
+/* Counts the filter bits that a refused key leaves behind. */
+LOOM_LANE void open_note_refused(int shared, lane_group group, const loom__open_view *view, const open_walk *walk)
+{
+    if (lane_leads(group) && (walk->marked_to == OPEN_EAGERLY ? walk->depth : walk->marked_to) > 0)
+        open_add_stale(shared, view, walk, walk->marked_to == OPEN_EAGERLY ? walk->depth : walk->marked_to);
+}
+
 /* What a group does in one turn of an insertion. */
 typedef enum open_step {
     OPEN_REST,    /* nothing: the key is settled, or may be in a row that another group is storing */
@@ -362,14 +375,15 @@ LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, lo
     lane_take(group, &line, open_line(kind, walk, walk->bucket), shared, active, open_span(kind));
     lane_slots hits = lane_match(&line, slot_key_bytes(kind), stride, slots, open_wanted(kind, walk));
     lane_truth waits = 0;
-    if (kind == SLOT_TAG && active)
-        hits = open_verify(shared, view, walk, hits, &waits);
+    if (slot_has_tag(kind) && active)
+        hits = open_verify(kind, shared, view, walk, hits, &waits);
     lane_slots frees = lane_match(&line, slot_key_bytes(kind), stride, slots, open_empty(view, walk->partition_index));
     lane_truth bit = lane_filter(group, &line, open_filter_bit(kind, walk->lower));
     lane_votes holders = lane_poll(group, active & lane_any(hits));
     lane_votes offers = lane_poll(group, active & lane_any(frees));
     lane_truth further = lane_some(lane_poll(group, active & bit));
-    uint32_t ready = shared && slot_values_apart(kind) && kind != SLOT_TAG ? lane_low_bits(group, &line) : UINT32_MAX;
+    uint32_t ready =
+        shared && slot_values_apart(kind) && !slot_has_tag(kind) ? lane_low_bits(group, &line) : UINT32_MAX;
 
     if (lane_some(offers) && walk->free_slot == OPEN_NO_SLOT) {
         walk->free_bucket = walk->bucket;
@@ -377,7 +391,7 @@ LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, lo
         walk->free_slot = lane_chosen(group, offers) ? lane_first(frees, stride) : slots; /* `slots`: another lane's */
     }
     open_step step = active ? open_insert_step(shared, view, walk, lane_some(holders), further) : OPEN_REST;
-    if (kind == SLOT_TAG && shared && lane_some(lane_poll(group, waits)) && step != OPEN_MEET)
+    if (slot_has_tag(kind) && shared && lane_some(lane_poll(group, waits)) && step != OPEN_MEET)
         step = OPEN_REST;
 
     /* The result of each single-lane step reaches the group by a vote. */
@@ -391,7 +405,7 @@ LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, lo
             walk->free_bucket = walk->bucket;
             walk->free_slot = slot;
         }
-    } else if (step == OPEN_CLAIM && walk->free_slot != slots) {
+    } else if (step == OPEN_CLAIM && walk->free_slot != slots && open_has_piece(kind, view, walk, *value)) {
         open_mark_path(kind, shared, view, walk, walk->free_depth);
         done = open_claim(kind, shared, view, walk, walk->free_bucket, walk->free_slot, *value);
     } else if (step == OPEN_ASK && lane_leads(group)) {
@@ -399,6 +413,17 @@ LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, lo
     }
     *tells = done & (step == OPEN_MEET || step == OPEN_CLAIM);
     done = lane_some(lane_poll(group, done));
+    if (kind == SLOT_STRING) {
+        const lane_truth no_bytes = lane_some(lane_poll(group, active & (walk->piece == OPEN_NO_BYTES_LEFT)));
+        const lane_truth stored = *tells & (step == OPEN_CLAIM);
+        const lane_truth settled = no_bytes || step == OPEN_REFUSE || (done && step != OPEN_ASK);
+        if (settled && !stored)
+            open_drop_piece(view, walk, *value);
+        if (no_bytes && step == OPEN_CLAIM)
+            open_note_refused(shared, group, view, walk);
+        if (no_bytes)
+            return OPEN_NO_BYTES;
+    }
 
     switch (step) {
     case OPEN_REST:
@@ -423,8 +448,7 @@ LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, lo
             if (lane_leads(group) && shared != OPEN_MIXED)
                 lane_store_4(&view->marks[walk->partition_index], OPEN_FULL);
         }
-        if (lane_leads(group) && (walk->marked_to == OPEN_EAGERLY ? walk->depth : walk->marked_to) > 0)
-            open_add_stale(shared, view, walk, walk->marked_to == OPEN_EAGERLY ? walk->depth : walk->marked_to);
+        open_note_refused(shared, group, view, walk);
         return OPEN_NO_ROOM;
     case OPEN_ASK:
         if (done)
@@ -460,6 +484,28 @@ LOOM_LANE open_outcome open_insert_alone(loom__slot_kind kind, slot_mode mode, l
     return outcome;
 }
 
+/* Stores a copy of a row whose key is not in the table, by a group of one lane, in a partition that no lookup reads. It
+ * is then in slot walk->free_slot of bucket walk->bucket. False: the partition is full. Each round leaves a bucket, takes a slot, or loses one to another lane. */
+LOOM_LANE lane_truth open_place_row(loom__slot_kind kind, int shared, lane_group alone, const loom__open_view *view,
+                                    open_walk *walk, const unsigned char *row)
+{
+    const uint32_t stride = slot_stride(kind);
+    while (walk->depth < view->buckets) {
+        lane_line line;
+        lane_take(alone, &line, open_line(kind, walk, walk->bucket), shared, 1, open_span(kind));
+        const lane_slots frees = lane_match(&line, slot_key_bytes(kind), stride, open_slots(kind), 0);
+        if (lane_any(frees)) {
+            walk->free_slot = lane_first(frees, stride);
+            if (open_put_row(shared, view, walk, walk->bucket, walk->free_slot, row))
+                return 1;
+            continue;
+        }
+        open_set_bit(kind, shared, walk, walk->bucket);
+        open_advance(view, walk);
+    }
+    return 0;
+}
+
 /* ---- update ---- */
 
 /* One turn of an update, which gives a new value to a present key. GO_ON: `walk` stands at the bucket of the next turn.
@@ -471,7 +517,9 @@ LOOM_LANE open_outcome open_update_turn(loom__slot_kind kind, int shared, lane_g
     lane_truth done = 0;
     if (look.mine) /* on one lane at most (I1) */
         done = open_meet(kind, SLOT_OVERWRITE, LOOM__ADD, shared, view, walk, look.slot, look.pair, &value);
-    if (kind == SLOT_TAG && shared && !lane_some(lane_poll(group, done)) && (look.found | look.waits))
+    if (kind == SLOT_STRING && lane_some(lane_poll(group, active & (walk->piece == OPEN_NO_BYTES_LEFT))))
+        return OPEN_NO_BYTES;
+    if (slot_has_tag(kind) && shared && !lane_some(lane_poll(group, done)) && (look.found | look.waits))
         return OPEN_GO_ON; /* another group has the row: repeat the turn */
     if (look.found)
         return OPEN_DONE;
@@ -497,7 +545,9 @@ LOOM_LANE lane_truth open_free_slot(loom__slot_kind kind, int shared, const loom
     uint64_t ready = (uint64_t)1 << slot;
     if (!(lane_and_8((uint64_t *)(line + OPEN_WORD_OFFSET), ~ready, shared) & ready))
         return 0;
-    if (kind == SLOT_TAG) { /* the row stays as it is */
+    if (kind == SLOT_STRING)
+        open_drop_strings(view, walk, open_row_at(view, walk, slot));
+    if (slot_has_tag(kind)) { /* the row stays as it is */
         slot_clear_tag(shared, line, slot);
         return 1;
     }

@@ -1,9 +1,9 @@
-/* What a lane does to the row of a slot (SLOT_TAG; open_rows.h): compare the key, store key and value, read and write the
+/* What a lane does to the row of a slot (open_rows.h): compare the key, store key and value, read and write the
  * value. open_ops.h has the argument why these steps may overlap. */
 #ifndef LOOM_OPEN_ROW_OPS_H
 #define LOOM_OPEN_ROW_OPS_H
 
-#include "engines/open/open_walk.h"
+#include "engines/open/open_string_ops.h"
 
 /* The row of a slot of the bucket where the walk stands. */
 LOOM_LANE unsigned char *open_row_at(const loom__open_view *view, const open_walk *walk, uint32_t slot)
@@ -11,11 +11,21 @@ LOOM_LANE unsigned char *open_row_at(const loom__open_view *view, const open_wal
     return open_row(open_rows_of(view), walk->partition_index, walk->bucket, slot);
 }
 
-/* SLOT_TAG: of this lane's slots with the key's tag, drops those before the slot that holds the key. The result is
+/* Whether the row's key is the walk's. */
+LOOM_LANE lane_truth open_same_key(loom__slot_kind kind, const loom__open_view *view, const open_walk *walk,
+                                   const unsigned char *row)
+{
+    const loom__rows_view *rows = open_rows_of(view);
+    if (open_has_string_keys(kind, rows))
+        return open_same_string(rows, walk, row);
+    return lane_same_bytes(row, (const unsigned char *)(uintptr_t)walk->key, rows->key_bytes);
+}
+
+/* Of this lane's slots with the key's tag, drops those before the slot that holds the key. The result is
  * empty if none of them does. *waits: some slot was not ready, and may hold the key. A lane loads the ready bits
  * itself: its fence does not order what another lane has loaded. At most as many rounds as a line has slots. */
-LOOM_LANE lane_slots open_verify(int shared, const loom__open_view *view, const open_walk *walk, lane_slots tagged,
-                                 lane_truth *waits)
+LOOM_LANE lane_slots open_verify(loom__slot_kind kind, int shared, const loom__open_view *view, const open_walk *walk,
+                                 lane_slots tagged, lane_truth *waits)
 {
     const unsigned char *word = open_line(SLOT_TAG, walk, walk->bucket) + OPEN_WORD_OFFSET;
     uint64_t ready = UINT64_MAX;
@@ -28,16 +38,15 @@ LOOM_LANE lane_slots open_verify(int shared, const loom__open_view *view, const 
         const uint32_t slot = lane_first(tagged, slot_stride(SLOT_TAG));
         if (!(ready >> slot & 1))
             *waits = 1;
-        else if (lane_same_bytes(open_row_at(view, walk, slot), (const unsigned char *)(uintptr_t)walk->key,
-                                 open_rows_of(view)->key_bytes))
+        else if (open_same_key(kind, view, walk, open_row_at(view, walk, slot)))
             break;
     }
     return tagged;
 }
 
 /* open_look_at for tags. `further` is for the walk's own filter bit. */
-LOOM_LANE open_look open_look_at_tags(int shared, lane_group group, const loom__open_view *view, const open_walk *walk,
-                                      lane_truth active)
+LOOM_LANE open_look open_look_at_tags(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
+                                      const open_walk *walk, lane_truth active)
 {
     lane_line line;
     open_look look;
@@ -49,7 +58,7 @@ LOOM_LANE open_look open_look_at_tags(int shared, lane_group group, const loom__
     if (active) {
         const lane_slots tagged =
             lane_match(&line, slot_key_bytes(SLOT_TAG), slot_stride(SLOT_TAG), open_slots(SLOT_TAG), walk->tag);
-        const lane_slots hits = open_verify(shared, view, walk, tagged, &waits);
+        const lane_slots hits = open_verify(kind, shared, view, walk, tagged, &waits);
         look.mine = lane_any(hits);
         look.slot = lane_first(hits, slot_stride(SLOT_TAG));
     }
@@ -60,21 +69,26 @@ LOOM_LANE open_look open_look_at_tags(int shared, lane_group group, const loom__
     return look;
 }
 
-/* SLOT_TAG: stores key and value in the row of a slot that this lane has claimed. `value` is an address. */
-LOOM_LANE void open_store_row(const loom__open_view *view, const open_walk *walk, uint32_t bucket, uint32_t slot,
-                              uint64_t value)
+/* Stores key and value in the row of a slot that this lane has claimed. `value` is an address. */
+LOOM_LANE void open_store_row(loom__slot_kind kind, const loom__open_view *view, const open_walk *walk, uint32_t bucket,
+                              uint32_t slot, uint64_t value)
 {
     const loom__rows_view *rows = open_rows_of(view);
     unsigned char *row = open_row(rows, walk->partition_index, bucket, slot);
+    if (kind == SLOT_STRING) {
+        open_store_strings(rows, walk, row, value);
+        return;
+    }
     lane_write_bytes(row, (const unsigned char *)(uintptr_t)walk->key, rows->key_bytes);
     if (rows->value_bytes > 0)
         lane_write_bytes(row + rows->value_offset, (const unsigned char *)(uintptr_t)value, rows->value_bytes);
 }
 
-/* SLOT_TAG: reads or writes the value of a row, which is no number and may take many accesses. The lane takes the slot
- * by clearing its ready bit, and gives it back by setting the bit. False: another lane has the slot. */
-LOOM_LANE lane_truth open_meet_wide(slot_mode mode, int shared, const loom__open_view *view, const open_walk *walk,
-                                    uint32_t slot, const uint64_t *value)
+/* Reads or writes the value of a row, which is no number and may take many accesses. The lane takes the slot by clearing
+ * its ready bit, and gives it back by setting the bit. False: another lane has the slot. SLOT_STRING: a value for which
+ * the heap has no room sets walk->piece to OPEN_NO_BYTES_LEFT. */
+LOOM_LANE lane_truth open_meet_wide(loom__slot_kind kind, slot_mode mode, int shared, const loom__open_view *view,
+                                    open_walk *walk, uint32_t slot, const uint64_t *value)
 {
     const loom__rows_view *rows = open_rows_of(view);
     unsigned char *at = open_row_at(view, walk, slot) + rows->value_offset;
@@ -83,7 +97,12 @@ LOOM_LANE lane_truth open_meet_wide(slot_mode mode, int shared, const loom__open
     if (shared && !(lane_and_8(word, ~ready, shared) & ready))
         return 0;
     lane_acquire(shared); /* what the former owner wrote comes before what this lane reads and writes */
-    if (mode == SLOT_OVERWRITE)
+    if (open_has_string_values(kind, rows)) {
+        if (!open_replace_string(rows, walk->partition_index, at, value[0])) {
+            open_drop_piece(view, walk, value[0]);
+            walk->piece = OPEN_NO_BYTES_LEFT;
+        }
+    } else if (mode == SLOT_OVERWRITE)
         lane_write_bytes(at, (const unsigned char *)(uintptr_t)value[0], rows->value_bytes);
     else if (mode == SLOT_FETCH)
         lane_read_bytes((unsigned char *)(uintptr_t)value[1], at, rows->value_bytes);
@@ -93,10 +112,10 @@ LOOM_LANE lane_truth open_meet_wide(slot_mode mode, int shared, const loom__open
     return 1;
 }
 
-/* SLOT_TAG: open_meet for a row whose key this lane has compared. value[0] is the address of the given value, value[1]
- * where FETCH stores the found value; 0: nowhere. */
-LOOM_LANE lane_truth open_meet_row(slot_mode mode, loom__combine_rule rule, int shared, const loom__open_view *view,
-                                   const open_walk *walk, uint32_t slot, const uint64_t *value)
+/* open_meet for a row whose key this lane has compared. value[0] is the address of the given value, value[1] where FETCH
+ * stores the found value; 0: nowhere. Strings are not fetched: of them, only OVERWRITE writes a value. */
+LOOM_LANE lane_truth open_meet_row(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule, int shared,
+                                   const loom__open_view *view, open_walk *walk, uint32_t slot, const uint64_t *value)
 {
     const loom__rows_view *rows = open_rows_of(view);
     unsigned char *at = open_row_at(view, walk, slot) + rows->value_offset;
@@ -104,7 +123,7 @@ LOOM_LANE lane_truth open_meet_row(slot_mode mode, loom__combine_rule rule, int 
     if (mode == SLOT_KEEP || rows->value_bytes == 0 || (mode == SLOT_FETCH && value[1] == 0))
         return 1;
     if (!open_row_has_number(rows))
-        return open_meet_wide(mode, shared, view, walk, slot, value);
+        return open_meet_wide(kind, mode, shared, view, walk, slot, value);
     if (mode == SLOT_FETCH) {
         number = rows->value_bytes == 8 ? lane_load_8((const uint64_t *)at) : lane_load_4((const uint32_t *)at);
         memcpy((void *)(uintptr_t)value[1], &number, rows->value_bytes);
@@ -120,6 +139,37 @@ LOOM_LANE lane_truth open_meet_row(slot_mode mode, loom__combine_rule rule, int 
     else
         lane_combine_4((uint32_t *)at, rule, (uint32_t)number, shared);
     return 1;
+}
+
+/* ---- whole rows ---- */
+
+/* Puts a copy of a row into a slot that was free. The strings of the row stay where they are. False: another lane took
+ * the slot first. */
+LOOM_LANE lane_truth open_put_row(int shared, const loom__open_view *view, const open_walk *walk, uint32_t bucket,
+                                  uint32_t slot, const unsigned char *row)
+{
+    const loom__rows_view *rows = open_rows_of(view);
+    unsigned char *line = open_line(SLOT_TAG, walk, bucket);
+    if (!slot_swap_tag(shared, line, slot, walk->tag))
+        return 0;
+    lane_write_bytes(open_row(rows, walk->partition_index, bucket, slot), row, rows->row_bytes);
+    lane_release(shared); /* as in open_claim */
+    lane_or_8((uint64_t *)(line + OPEN_WORD_OFFSET), (uint64_t)1 << slot, shared);
+    return 1;
+}
+
+/* The walk of a row's key, which belongs to `partition` and has this tag. Strings are not read: the row has the lower
+ * half of the hash. The walk has no key. */
+LOOM_LANE open_walk open_start_row(loom__slot_kind kind, const loom__open_view *view, uint32_t partition, uint32_t tag,
+                                   const unsigned char *row)
+{
+    if (!open_has_string_keys(kind, open_rows_of(view)))
+        return open_start(kind, view, (uint64_t)(uintptr_t)row);
+    open_walk walk = open_start_at(kind, view, 0, open_load_reference(row).mark);
+    walk.partition_index = partition;
+    walk.partition = view->base + loom__multiply_wide(partition, view->partition_bytes);
+    walk.tag = tag;
+    return walk;
 }
 
 #endif

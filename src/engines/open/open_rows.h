@@ -1,4 +1,4 @@
-/* Open tables whose keys and values lie in rows: SLOT_TAG. The rows engine (engines/rows/rows.c) is made of them.
+/* Open tables whose keys and values lie in rows: SLOT_TAG and SLOT_STRING. The rows engine (engines/rows/rows.c) is made of them.
  *
  *   line               | tag | tag | … 28 tags of 2 bytes …                            | word |
  *                      0                                                               56    64
@@ -17,18 +17,55 @@
  * that divides their width, but to no more than 8 bytes. There is no other padding.
  *
  * In a walk (open_ops.h) `key` is the address of the wanted key, in memory that nobody writes. A value that is passed
- * to an operation is the address of its bytes, too. */
+ * to an operation is the address of its bytes, too.
+ *
+ * Strings (SLOT_STRING). Keys, values or both have any length. Their bytes lie in a heap, a region of its own, and the
+ * row holds a reference in place of the key or the value:
+ *
+ *   key                | offset in the heap 8 | length 4 | lower half of the hash 4 |
+ *   value              | offset in the heap 8 | length 4 | bytes of its piece 4 |
+ *
+ * The length and the 32 bits of the hash refuse nearly all other keys with the same tag; then the whole key is compared.
+ * A *piece* of the heap begins at a multiple of 8 bytes and has a multiple of 8 bytes. A new key and its value share one
+ * piece. Pieces are given out one behind the other, by an atomic addition, and never given back: erased and replaced
+ * strings count as unused. Moving the table into another one leaves them behind. A string that replaces another value
+ * takes the old piece if it fits. Offsets are relative, so a table may move and lie in files.
+ *
+ * In a walk `key` is then the address of a loom__string, and a value that is passed to an operation is the address of
+ * one. */
 #ifndef LOOM_OPEN_ROWS_H
 #define LOOM_OPEN_ROWS_H
 
 #include "core/hash_bytes.h"
+#include "core/strings.h"
 #include "engines/open/open_layout.h"
 
 enum {
     OPEN_TAGS = 0xfffe, /* tags of keys: 1 .. OPEN_TAGS */
     OPEN_RETIRED_TAG = 0xffff,
-    OPEN_ROW_ALIGNMENT = 8 /* the largest */
+    OPEN_ROW_ALIGNMENT = 8, /* the largest */
+    OPEN_PIECE_ALIGNMENT = 8,
+    OPEN_UNUSED_COPIES = 16
 };
+
+/* A reference in a row. */
+typedef struct open_stored {
+    uint64_t at;     /* in the heap */
+    uint32_t length; /* of the string */
+    uint32_t mark;   /* key: the lower half of its hash; value: bytes of its piece */
+} open_stored;
+
+LOOM_STATIC_ASSERT(sizeof(open_stored) == sizeof(loom__string), "a row has room for a reference as a batch has");
+
+/* How much of the heap was given out, and how much of that holds no string any more. Not in files. */
+typedef struct loom__string_totals {
+    uint64_t used; /* bytes; above the heap's room if a taker came in vain */
+    uint64_t padding[7];
+    struct {
+        uint64_t bytes;
+        uint64_t padding[7];
+    } unused[OPEN_UNUSED_COPIES]; /* by partition: erasures do not contend for one address; the sum counts */
+} loom__string_totals;
 
 /* The view struct of a table with rows. */
 typedef struct loom__rows_view {
@@ -37,6 +74,12 @@ typedef struct loom__rows_view {
     uint32_t key_bytes, value_bytes;
     uint32_t row_bytes;    /* from row to row */
     uint32_t value_offset; /* from a row to its value */
+    /* SLOT_STRING; otherwise 0. key_bytes and value_bytes are those of references then. */
+    unsigned char *heap;
+    loom__string_totals *strings;
+    uint64_t heap_room; /* bytes; a multiple of OPEN_PIECE_ALIGNMENT */
+    uint32_t most_key_bytes, most_value_bytes;
+    uint32_t variable; /* LOOM__VARIABLE_… */
 } loom__rows_view;
 
 LOOM_BOTH const loom__rows_view *open_rows_of(const loom__open_view *view)
@@ -68,6 +111,19 @@ LOOM_BOTH uint32_t open_row_bytes(uint32_t key_bytes, uint32_t value_bytes)
     return open_row_round_up(open_row_value_offset(key_bytes, value_bytes) + value_bytes, value_bytes);
 }
 
+/* Rows with references are aligned to 8 bytes, whatever the width of a value. */
+LOOM_BOTH uint32_t open_row_bytes_of(uint32_t variable, uint32_t key_bytes, uint32_t value_bytes)
+{
+    const uint32_t bytes = open_row_bytes(key_bytes, value_bytes);
+    return variable == 0 ? bytes : (bytes + OPEN_ROW_ALIGNMENT - 1) / OPEN_ROW_ALIGNMENT * OPEN_ROW_ALIGNMENT;
+}
+
+/* Bytes of a piece for a string. */
+LOOM_BOTH uint64_t open_piece_of(uint64_t length)
+{
+    return (length + OPEN_PIECE_ALIGNMENT - 1) / OPEN_PIECE_ALIGNMENT * OPEN_PIECE_ALIGNMENT;
+}
+
 /* Whether values are read and written by one access, and may be combined. */
 LOOM_BOTH int open_row_has_number(const loom__rows_view *view)
 {
@@ -91,6 +147,8 @@ LOOM_BOTH loom__table_slots open_rows_table_slots(const loom__rows_view *view)
     table.row_bytes = view->row_bytes;
     table.row_partition_bytes = (uint64_t)view->lines.buckets * open_slots(SLOT_TAG) * view->row_bytes;
     table.row_value_offset = view->value_offset;
+    table.row_variable = view->variable;
+    table.heap = view->heap;
     return table;
 }
 

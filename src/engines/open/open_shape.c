@@ -95,7 +95,7 @@ loom__open_view loom__open_view_make(const loom__open_shape *shape, uint64_t see
     view.kind = shape->kind;
     view.eager_depth = shape->buckets / OPEN_EAGER_SHARE;
 
-    if (shape->kind == SLOT_TAG) { /* free slots have tag 0 */
+    if (slot_has_tag(shape->kind)) { /* free slots have tag 0 */
         view.retired[0] = view.retired[1] = OPEN_RETIRED_TAG;
         return view;
     }

@@ -30,9 +30,9 @@ LOOM_LANE uint32_t open_count_accesses(loom__slot_kind kind, lane_group group, c
 
 /* Buckets that a lookup of the key reads, if the lookup finds the key in exactly this slot; otherwise 0. */
 LOOM_LANE uint32_t open_depth_of(loom__slot_kind kind, lane_group group, const loom__open_view *view, uint64_t key,
-                                 uint32_t partition, uint32_t number, uint32_t slot)
+                                 uint64_t hash, uint32_t partition, uint32_t number, uint32_t slot)
 {
-    open_walk walk = open_start(kind, view, key);
+    open_walk walk = open_start_at(kind, view, key, hash);
     if (walk.partition_index != partition)
         return 0;
     open_look look = open_search(kind, group, view, &walk);
@@ -44,7 +44,68 @@ LOOM_LANE uint32_t open_depth_of(loom__slot_kind kind, lane_group group, const l
 typedef struct open_sums {
     uint64_t size, fullest, displaced, longest, accesses, filter_bits;
     uint64_t lowest_bad_inverted; /* maximum of ~bucket over all bad buckets; zero: none is bad */
+    /* SLOT_STRING: bytes of strings, and of their pieces; where the last piece ends */
+    uint64_t string_bytes, in_heap, heap_end;
 } open_sums;
+
+/* Whether a piece lies in the heap and its string in the piece. If so, adds both to the sums. */
+LOOM_LANE lane_truth open_survey_piece(const loom__rows_view *rows, open_stored string, uint64_t piece, uint64_t most,
+                                       open_sums *sums)
+{
+    if (string.length > piece || string.length > most || (string.at | piece) % OPEN_PIECE_ALIGNMENT != 0 ||
+        string.at > rows->heap_room || piece > rows->heap_room - string.at)
+        return 0;
+    sums->string_bytes += string.length;
+    sums->in_heap += piece;
+    if (piece > 0 && string.at + piece > sums->heap_end)
+        sums->heap_end = string.at + piece;
+    return 1;
+}
+
+/* Whether the references of a row are sound. */
+LOOM_LANE lane_truth open_survey_row(loom__slot_kind kind, const loom__open_view *view, const unsigned char *row,
+                                     open_sums *sums)
+{
+    const loom__rows_view *rows = open_rows_of(view);
+    if (open_has_string_keys(kind, rows)) {
+        const open_stored key = open_load_reference(row);
+        if (!open_survey_piece(rows, key, open_piece_of(key.length), rows->most_key_bytes, sums) ||
+            (uint32_t)open_hash_of_row(kind, view, row) != key.mark)
+            return 0;
+    }
+    if (open_has_string_values(kind, rows)) {
+        const open_stored value = open_load_reference(row + rows->value_offset);
+        return open_survey_piece(rows, value, value.mark, rows->most_value_bytes, sums);
+    }
+    return 1;
+}
+
+LOOM_LANE void open_survey_note_bad(const loom__open_view *view, uint32_t partition, uint32_t number, open_sums *sums)
+{
+    const uint64_t inverted = ~((uint64_t)partition * view->buckets + number);
+    if (inverted > sums->lowest_bad_inverted)
+        sums->lowest_bad_inverted = inverted;
+}
+
+/* SLOT_STRING: checks all references of a partition. False: a search in the partition might read outside of the heap,
+ * so its buckets must not be surveyed. */
+LOOM_LANE lane_truth open_survey_strings(loom__slot_kind kind, const loom__open_view *view, uint32_t partition,
+                                         open_sums *sums)
+{
+    lane_truth all_sound = 1;
+    for (uint32_t number = 0; number < view->buckets; number++) {
+        const unsigned char *line =
+            view->base + (uint64_t)partition * view->partition_bytes + (uint64_t)number * open_line_stride(kind);
+        lane_truth sound = 1;
+        for (uint32_t slot = 0; slot < open_slots(kind); slot++)
+            if (slot_key(kind, line, slot) != 0)
+                sound &= open_survey_row(kind, view, open_row(open_rows_of(view), partition, number, slot), sums);
+        if (!sound)
+            open_survey_note_bad(view, partition, number, sums);
+        all_sound &= sound;
+    }
+    return all_sound;
+}
 
 /* Adds one bucket's contents to `sums`, and checks the invariants of open_ops.h in it. */
 LOOM_LANE void open_survey_bucket(loom__slot_kind kind, lane_group group, const loom__open_view *view,
@@ -58,8 +119,8 @@ LOOM_LANE void open_survey_bucket(loom__slot_kind kind, lane_group group, const 
     int sound = 1;
     for (uint32_t slot = 0; slot < slots; slot++) {
         uint64_t key = slot_key(kind, line, slot);
-        if (key == empty) {       /* I3 */
-            if (kind == SLOT_TAG) /* the row of a free slot may hold anything */
+        if (key == empty) {         /* I3 */
+            if (slot_has_tag(kind)) /* the row of a free slot may hold anything */
                 continue;
             if (kind == SLOT_PAIR_4_4)
                 sound &= *(const uint64_t *)(line + slot * 8) >> 32 == 0;
@@ -67,9 +128,16 @@ LOOM_LANE void open_survey_bucket(loom__slot_kind kind, lane_group group, const 
                 sound &= slot_load_value(kind, open_value(kind, view, base, line, slot)) == 0;
             continue;
         }
-        if (kind == SLOT_TAG)
-            key = (uint64_t)(uintptr_t)open_row(open_rows_of(view), partition, number, slot);
-        uint32_t depth = open_depth_of(kind, group, view, key, partition, number, slot);
+        loom__string own;
+        uint64_t hash;
+        if (slot_has_tag(kind)) {
+            const unsigned char *row = open_row(open_rows_of(view), partition, number, slot);
+            key = open_key_of_row(kind, view, row, &own);
+            hash = open_hash_of_row(kind, view, row);
+        } else {
+            hash = open_hash(kind, view, key);
+        }
+        uint32_t depth = open_depth_of(kind, group, view, key, hash, partition, number, slot);
         sound &= depth > 0; /* I1, I2 */
         sums->size++;
         sums->accesses += depth;
@@ -81,9 +149,8 @@ LOOM_LANE void open_survey_bucket(loom__slot_kind kind, lane_group group, const 
     sums->filter_bits += loom__count_bits(word >> ready_bits);
     sound &= ready_bits == 0 || ready == holders;                  /* I4 */
     sound &= used == slots || view->marks[partition] != OPEN_FULL; /* I5 */
-    uint64_t inverted = ~((uint64_t)partition * view->buckets + number);
-    if (!sound && inverted > sums->lowest_bad_inverted)
-        sums->lowest_bad_inverted = inverted;
+    if (!sound)
+        open_survey_note_bad(view, partition, number, sums);
 }
 
 /* Computes the survey from the sums over all buckets. */
@@ -91,15 +158,17 @@ LOOM_BOTH loom__survey open_survey_of(const loom__open_view *view, const open_su
 {
     double filter_bits = 64.0 - open_ready_bits((loom__slot_kind)view->kind);
     double passes = (double)sums->filter_bits / ((double)view->partitions * view->buckets * filter_bits);
-    loom__survey survey;
+    loom__survey survey = {0};
     survey.size = sums->size;
     survey.fullest_partition = sums->fullest;
     survey.displaced = sums->displaced;
     survey.longest_chain = sums->longest;
     survey.hit_accesses = sums->accesses;
     survey.miss_accesses = passes < 1 ? 1 / (1 - passes) : (double)view->buckets;
-    survey.stashed = 0;
     survey.first_bad = ~sums->lowest_bad_inverted;
+    survey.string_bytes = sums->string_bytes;
+    survey.in_heap = sums->in_heap;
+    survey.heap_end = sums->heap_end;
     return survey;
 }
 

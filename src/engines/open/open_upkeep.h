@@ -39,6 +39,7 @@
 
 #include "engines/open/open_ops.h"
 
+/* A key of the list and its value. Rows: the address of a copy of the row, and the tag; a tag of 0: the key is home. */
 typedef struct open_lifted {
     uint64_t key, value;
 } open_lifted;
@@ -50,10 +51,10 @@ typedef struct open_scratch {
     uint32_t *away; /* keys found away from home; may exceed `room` */
 } open_scratch;
 
-/* Words of the list for each key. SLOT_TAG: a word that says whether the key still waits, then its row. */
+/* Words of the list for each key. Rows: a word that is the tag of the key while the key waits, then 0; then its row. */
 LOOM_BOTH uint32_t open_list_words(loom__slot_kind kind, const loom__open_view *view)
 {
-    if (kind == SLOT_TAG)
+    if (slot_has_tag(kind))
         return 1 + (open_rows_of(view)->row_bytes + 7) / 8;
     return slot_values_apart(kind) ? 2 : 1;
 }
@@ -64,7 +65,7 @@ LOOM_BOTH uint32_t open_list_room(loom__slot_kind kind, uint32_t buckets)
     return buckets * open_slots(kind) / 2 + 1;
 }
 
-/* SLOT_TAG: the place of a row in the list. The list is then in the memory of one thread. */
+/* Rows: the place of a row in the list. The list is then in the memory of one thread. */
 LOOM_LANE uint64_t *open_listed_row(const loom__open_view *view, const open_scratch *scratch, uint32_t place)
 {
     return scratch->list + (uint64_t)place * open_list_words(SLOT_TAG, view);
@@ -86,7 +87,7 @@ LOOM_LANE uint64_t open_taken_key(loom__slot_kind kind, const lane_line *line, u
 {
     uint32_t stride = slot_stride(kind);
     uint64_t word = lane_line_word(line, slot * stride / 8);
-    if (kind == SLOT_TAG)
+    if (slot_has_tag(kind))
         return word >> slot * stride % 8 * 8 & 0xffff;
     return slot_key_bytes(kind) == 8 ? word : (uint32_t)(word >> slot * stride % 8 * 8);
 }
@@ -102,9 +103,9 @@ LOOM_LANE void open_lift_slot(loom__slot_kind kind, const loom__open_view *view,
         lane_store_8((uint64_t *)(at + slot * 8), slot_pair(empty, 0));
         return;
     }
-    if (kind == SLOT_TAG) {
+    if (slot_has_tag(kind)) {
         uint64_t *listed = open_listed_row(view, scratch, place);
-        listed[0] = 1;
+        listed[0] = open_taken_key(kind, line, slot);
         lane_read_bytes((unsigned char *)(listed + 1), open_row_at(view, here, slot), open_rows_of(view)->row_bytes);
         slot_clear_tag(OPEN_ALONE, at, slot);
         return;
@@ -133,12 +134,12 @@ LOOM_LANE void open_lift_bucket(loom__slot_kind kind, const loom__open_view *vie
     for (uint32_t slot = 0; slot < open_slots(kind); slot++) {
         uint64_t key = open_taken_key(kind, &line, slot);
         uint32_t holds = key != empty && key != retired;
-        if (kind == SLOT_TAG) {
-            if (!holds)
-                continue;
-            key = (uint64_t)(uintptr_t)open_row_at(view, &here, slot);
-        }
-        uint32_t lower = (uint32_t)open_hash(kind, view, key);
+        if (slot_has_tag(kind) && !holds)
+            continue;
+        uint32_t lower =
+            slot_has_tag(kind)
+                ? open_start_row(kind, view, partition, (uint32_t)key, open_row_at(view, &here, slot)).lower
+                : (uint32_t)open_hash(kind, view, key);
         gone |= (uint32_t)(key == retired) << slot;
         holders |= holds << slot;
         away |= (holds & (loom__hash_bucket(lower, view->buckets) != number)) << slot;
@@ -167,20 +168,40 @@ LOOM_LANE void open_mark_bucket(loom__slot_kind kind, int shared, const loom__op
         uint64_t key = slot_key(kind, open_line(kind, &here, number), slot);
         if (key == open_empty(view, partition))
             continue;
-        if (kind == SLOT_TAG)
-            key = (uint64_t)(uintptr_t)open_row_at(view, &here, slot);
-        for (open_walk walk = open_start(kind, view, key); walk.bucket != number; open_advance(view, &walk))
+        open_walk walk = slot_has_tag(kind)
+                             ? open_start_row(kind, view, partition, (uint32_t)key, open_row_at(view, &here, slot))
+                             : open_start(kind, view, key);
+        for (; walk.bucket != number; open_advance(view, &walk))
             open_set_bit(kind, shared, &walk, walk.bucket);
     }
+}
+
+/* The walk of a key of the list. */
+LOOM_LANE open_walk open_start_lifted(loom__slot_kind kind, const loom__open_view *view, uint32_t partition,
+                                      const open_lifted *lifted)
+{
+    if (slot_has_tag(kind))
+        return open_start_row(kind, view, partition, (uint32_t)lifted->value,
+                              (const unsigned char *)(uintptr_t)lifted->key);
+    return open_start(kind, view, lifted->key);
+}
+
+/* open_claim for a key of the list. A row is copied as it is: its strings stay where they are. */
+LOOM_LANE lane_truth open_claim_lifted(loom__slot_kind kind, int shared, const loom__open_view *view,
+                                       const open_walk *walk, uint32_t bucket, uint32_t slot, const open_lifted *lifted)
+{
+    if (slot_has_tag(kind))
+        return open_put_row(shared, view, walk, bucket, slot, (const unsigned char *)(uintptr_t)lifted->key);
+    return open_claim(kind, shared, view, walk, bucket, slot, lifted->value);
 }
 
 /* Step 3 for one key. False: the home bucket has no room, or other lanes took the room first. `alone` has one lane. At
  * most as many rounds as a bucket has slots, because each failed claim means that another lane filled a slot. */
 LOOM_LANE lane_truth open_bring_home(loom__slot_kind kind, int shared, lane_group alone, const loom__open_view *view,
-                                     const open_lifted *lifted)
+                                     uint32_t partition, const open_lifted *lifted)
 {
     uint32_t stride = slot_stride(kind), slots = open_slots(kind);
-    open_walk walk = open_start(kind, view, lifted->key);
+    const open_walk walk = open_start_lifted(kind, view, partition, lifted);
     for (uint32_t tries = 0; tries < slots; tries++) {
         lane_line line;
         lane_take(alone, &line, open_line(kind, &walk, walk.bucket), 1, 1, OPEN_LINE_BYTES);
@@ -188,7 +209,7 @@ LOOM_LANE lane_truth open_bring_home(loom__slot_kind kind, int shared, lane_grou
             lane_match(&line, slot_key_bytes(kind), stride, slots, open_empty(view, walk.partition_index));
         if (!lane_any(frees))
             return 0;
-        if (open_claim(kind, shared, view, &walk, walk.bucket, lane_first(frees, stride), lifted->value))
+        if (open_claim_lifted(kind, shared, view, &walk, walk.bucket, lane_first(frees, stride), lifted))
             return 1;
     }
     return 0;
@@ -198,10 +219,10 @@ LOOM_LANE open_lifted open_listed(loom__slot_kind kind, const loom__open_view *v
                                   uint32_t place)
 {
     open_lifted one;
-    if (kind == SLOT_TAG) {
-        uint64_t *listed = open_listed_row(view, scratch, place);
+    if (slot_has_tag(kind)) {
+        const uint64_t *listed = open_listed_row(view, scratch, place);
         one.key = (uint64_t)(uintptr_t)(listed + 1);
-        one.value = one.key + open_rows_of(view)->value_offset;
+        one.value = listed[0];
         return one;
     }
     one.key = lane_team_load(&scratch->list[place]);
@@ -217,10 +238,23 @@ LOOM_LANE open_lifted open_listed(loom__slot_kind kind, const loom__open_view *v
 LOOM_LANE void open_strike(loom__slot_kind kind, const loom__open_view *view, const open_scratch *scratch,
                            uint32_t place, uint64_t empty)
 {
-    if (kind == SLOT_TAG)
+    if (slot_has_tag(kind))
         *open_listed_row(view, scratch, place) = 0;
     else
         lane_team_store(&scratch->list[place], empty);
+}
+
+/* Step 4 for one key. The slots that the keys came from are free, so it ends: each round takes a slot, loses one to
+ * another lane, or leaves a full bucket. */
+LOOM_LANE void open_chain_lifted(loom__slot_kind kind, int shared, lane_group alone, const loom__open_view *view,
+                                 uint32_t partition, const open_lifted *lifted)
+{
+    if (!slot_has_tag(kind)) {
+        (void)open_insert_alone(kind, SLOT_KEEP, LOOM__ADD, shared, alone, view, lifted->key, lifted->value);
+        return;
+    }
+    open_walk walk = open_start_lifted(kind, view, partition, lifted);
+    (void)open_place_row(kind, shared, alone, view, &walk, (const unsigned char *)(uintptr_t)lifted->key);
 }
 
 /* All lanes of a team call this for one partition, which no other operation touches. `alone` is a group of this lane.
@@ -247,7 +281,7 @@ LOOM_LANE void open_put_in_order(loom__slot_kind kind, int shared, const loom__o
                 open_mark_bucket(kind, shared, view, partition, number);
         for (uint32_t place = first; place < count; place += lanes) {
             open_lifted one = open_listed(kind, view, scratch, place);
-            if (open_bring_home(kind, shared, alone, view, &one))
+            if (open_bring_home(kind, shared, alone, view, partition, &one))
                 open_strike(kind, view, scratch, place, empty);
         }
         /* After this wait, all keys that find room at home are there, and the other keys may take the slots that are
@@ -256,8 +290,8 @@ LOOM_LANE void open_put_in_order(loom__slot_kind kind, int shared, const loom__o
         lane_team_wait(team);
         for (uint32_t place = first; place < count; place += lanes) {
             open_lifted one = open_listed(kind, view, scratch, place);
-            if (kind == SLOT_TAG ? *open_listed_row(view, scratch, place) != 0 : one.key != empty)
-                (void)open_insert_alone(kind, SLOT_KEEP, LOOM__ADD, shared, alone, view, one.key, one.value);
+            if (slot_has_tag(kind) ? one.value != 0 : one.key != empty)
+                open_chain_lifted(kind, shared, alone, view, partition, &one);
         }
     }
     if (first == 0) {

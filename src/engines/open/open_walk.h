@@ -10,9 +10,13 @@
 #define OPEN_NO_SLOT UINT32_MAX
 #define OPEN_EAGERLY UINT32_MAX
 
+/* Values of open_walk.piece that are no place in the heap. */
+#define OPEN_NO_PIECE      UINT64_MAX       /* none was taken yet */
+#define OPEN_NO_BYTES_LEFT (UINT64_MAX - 1) /* the heap has no room for the strings: the key is refused */
+
 /* One key on its probe sequence. */
 typedef struct open_walk {
-    uint64_t key;             /* SLOT_TAG: the address of the key */
+    uint64_t key;             /* rows: the address of the key, or of its loom__string */
     unsigned char *partition; /* start of its memory */
     uint32_t partition_index;
     uint32_t lower; /* lower half of the hash: home, step and filter bit */
@@ -22,8 +26,9 @@ typedef struct open_walk {
     uint32_t free_bucket, free_depth, free_slot;
     uint32_t marked_to;  /* insert: the bit is set before this depth; OPEN_EAGERLY: in every bucket left behind */
     uint32_t knows_full; /* insert: 1 once OPEN_FULL was seen (I5): lines read later are final */
-    uint32_t tag;        /* SLOT_TAG alone */
+    uint32_t tag;        /* rows alone */
     uint32_t staged;     /* SLOT_TAG: 1: after OPEN_DONE the caller stores the row and calls open_publish */
+    uint64_t piece;      /* SLOT_STRING, insert: where the strings go in the heap; OPEN_NO_PIECE; OPEN_NO_BYTES_LEFT */
 } open_walk;
 
 LOOM_LANE unsigned char *open_line(loom__slot_kind kind, const open_walk *walk, uint32_t bucket)
@@ -49,12 +54,16 @@ LOOM_LANE uint32_t open_filter_bit(loom__slot_kind kind, uint32_t lower)
 /* What a line holds of the wanted key. */
 LOOM_LANE uint64_t open_wanted(loom__slot_kind kind, const open_walk *walk)
 {
-    return kind == SLOT_TAG ? walk->tag : walk->key;
+    return slot_has_tag(kind) ? walk->tag : walk->key;
 }
 
 LOOM_LANE uint64_t open_hash(loom__slot_kind kind, const loom__open_view *view, uint64_t key)
 {
-    if (kind == SLOT_TAG)
+    if (kind == SLOT_STRING && open_rows_of(view)->variable & LOOM__VARIABLE_KEYS) {
+        const loom__string *string = (const loom__string *)(uintptr_t)key;
+        return loom__hash_bytes((const void *)(uintptr_t)string->at, string->length, view->seed);
+    }
+    if (slot_has_tag(kind))
         return open_row_hash_called((const unsigned char *)(uintptr_t)key, open_rows_of(view)->key_bytes, view->seed);
     return loom__hash_key(key, slot_key_bytes(kind), view->seed);
 }
@@ -64,9 +73,11 @@ LOOM_LANE open_walk open_start_at(loom__slot_kind kind, const loom__open_view *v
 {
     open_walk walk;
     walk.key = key;
-    if (kind == SLOT_TAG)
+    if (slot_has_tag(kind))
         walk.tag = open_tag(hash);
     walk.staged = 0;
+    if (kind == SLOT_STRING)
+        walk.piece = OPEN_NO_PIECE;
     walk.partition_index = loom__hash_partition(hash, view->partitions);
     walk.partition = view->base + loom__multiply_wide(walk.partition_index, view->partition_bytes);
     walk.lower = (uint32_t)hash;
@@ -109,7 +120,7 @@ typedef struct open_look {
     lane_truth found;   /* a lane of this group holds the key */
     lane_truth further; /* the key's filter bit is set in this bucket */
     lane_truth mine;    /* this lane holds the key */
-    lane_truth waits;   /* SLOT_TAG: a slot has the key's tag and is not ready */
+    lane_truth waits;   /* rows: a slot has the key's tag and is not ready */
     uint32_t slot;      /* if `mine`: the slot */
     uint64_t pair;      /* PAIR_4_4: the pair itself */
 } open_look;

@@ -6,7 +6,7 @@
 #include "core/table.h"
 #include "engines/perfect/perfect_layout.h"
 
-_Static_assert(sizeof(loom__perfect_view) <= LOOM__VIEW_WORDS * sizeof(uint64_t), "a table has room for its view");
+_Static_assert(sizeof(loom__perfect_view) <= sizeof(((loom_map_view *)0)->table), "device views have room for it");
 
 enum { WORDS = 0 /* index of the parameter that holds the words of codes per partition */ };
 

@@ -1,5 +1,5 @@
 /* The rows engine as the core sees it: maps, sets and counters whose keys have 1 to 256 bytes and whose values have up
- * to 65,536.
+ * to 65,536; or whose keys, values or both are byte strings, in a heap.
  *
  * "Stadium Hashing" (Khorasani, Belviranli, Gupta, Bhuyan, PACT 2015) contributes the split of a table into a dense
  * board of tickets, which a lookup reads first, and the keys and values behind it, of any width. Here the board is an
@@ -10,7 +10,7 @@
  *   - Keys are erased, and their slots used again.
  *
  * The layout is in engines/open/open_rows.h, the algorithms and their invariants are in open_ops.h: wherever they speak
- * of SLOT_TAG. A lookup reads a line of tags, and then the row of a key that is found. An absent key costs no row.
+ * of rows. A lookup reads a line of tags, and then the row of a key that is found. An absent key costs no row.
  * Simulated: 1.02, 1.06 and 1.11 lines for a present key and 1.01, 1.04 and 1.09 for an absent one at load 0.8, 0.9 and
  * 0.95.
  *
@@ -31,27 +31,80 @@ enum {
     ROWS_MOST_VALUE_BYTES = 65536,
     ROWS_CACHED_BYTES = 1 << 19,    /* half of a server core's L2 cache */
     ROWS_MOST_UNIT_BYTES = 1 << 30, /* rows of a partition: read, checked and written together */
-    ROWS_REGION = 2                 /* behind the lines and the state */
+    ROWS_REGION = 2,                /* behind the lines and the state */
+    HEAP_REGION = 3,
+    HEAP_UNIT = 1 << 16, /* bytes saved and checked together */
+    LEAST_HEAP = 64,     /* bytes: a region has some */
+    LONGEST_STRING = 1 << 30,
+    DEFAULT_MOST_KEY_BYTES = 4096,
+    DEFAULT_MOST_VALUE_BYTES = 65536
 };
+
+static const uint64_t MOST_HEAP_BYTES = (uint64_t)1 << 48;
+
+/* The parameters of a table with strings; those of others are 0. */
+enum { HEAP_BYTES, MOST_KEY_BYTES, MOST_VALUE_BYTES, PARAMETERS };
 
 _Static_assert(sizeof(loom__rows_view) <= LOOM__VIEW_WORDS * sizeof(uint64_t), "a table has room for its view");
 
 /* ---- shape ---- */
 
+static uint32_t variable_columns(const loom__description *is)
+{
+    return loom__variable_columns(is->key_bytes, is->value_bytes);
+}
+
+static loom__slot_kind kind_of(const loom__description *is)
+{
+    return variable_columns(is) != 0 ? SLOT_STRING : SLOT_TAG;
+}
+
+static uint32_t row_bytes_of(const loom__description *is)
+{
+    return open_row_bytes_of(variable_columns(is), loom__row_width(is->key_bytes), loom__row_width(is->value_bytes));
+}
+
 static uint64_t rows_of_bucket(const loom__description *is)
 {
-    return (uint64_t)open_slots(SLOT_TAG) * open_row_bytes(is->key_bytes, is->value_bytes);
+    return (uint64_t)open_slots(SLOT_TAG) * row_bytes_of(is);
 }
 
 static loom_status check_widths(loom_type type, uint32_t key_bytes, uint32_t value_bytes, loom_status status)
 {
-    RETURN_ERROR_IF(key_bytes < 1 || key_bytes > ROWS_MOST_KEY_BYTES, status, "key_bytes = %u: keys have 1 to %d bytes",
-                    key_bytes, ROWS_MOST_KEY_BYTES);
-    RETURN_ERROR_IF(type == LOOM_TYPE_MAP && (value_bytes < 1 || value_bytes > ROWS_MOST_VALUE_BYTES), status,
-                    "value_bytes = %u: values have 1 to %d bytes (for keys alone: LOOM_TYPE_SET)", value_bytes,
-                    ROWS_MOST_VALUE_BYTES);
+    RETURN_ERROR_IF((key_bytes < 1 || key_bytes > ROWS_MOST_KEY_BYTES) && key_bytes != LOOM_VARIABLE, status,
+                    "key_bytes = %u: keys have 1 to %d bytes, or are strings (LOOM_VARIABLE)", key_bytes,
+                    ROWS_MOST_KEY_BYTES);
+    RETURN_ERROR_IF(type == LOOM_TYPE_MAP && (value_bytes < 1 || value_bytes > ROWS_MOST_VALUE_BYTES) &&
+                        value_bytes != LOOM_VARIABLE,
+                    status,
+                    "value_bytes = %u: values have 1 to %d bytes, or are strings (LOOM_VARIABLE); for keys alone: "
+                    "LOOM_TYPE_SET",
+                    value_bytes, ROWS_MOST_VALUE_BYTES);
     RETURN_ERROR_IF(type == LOOM_TYPE_COUNTER && value_bytes != 4 && value_bytes != 8, status,
                     "value_bytes = %u: counts have 4 or 8 bytes", value_bytes);
+    return LOOM_OK;
+}
+
+/* Checks the numbers of a config or a file that are about strings. */
+static loom_status check_numbers(const loom__description *is, loom_status status)
+{
+    const uint64_t *of = is->parameters;
+    const uint32_t variable = variable_columns(is);
+    RETURN_ERROR_IF(variable == 0 && of[HEAP_BYTES] != 0, status,
+                    "string_bytes = %llu: neither keys nor values are strings (LOOM_VARIABLE); set 0",
+                    (unsigned long long)of[HEAP_BYTES]);
+    RETURN_ERROR_IF(of[HEAP_BYTES] > MOST_HEAP_BYTES || of[HEAP_BYTES] % OPEN_PIECE_ALIGNMENT != 0, status,
+                    "string_bytes = %llu: a table has room for at most %llu", (unsigned long long)of[HEAP_BYTES],
+                    (unsigned long long)MOST_HEAP_BYTES);
+    RETURN_ERROR_IF(((variable & LOOM__VARIABLE_KEYS) != 0) != (of[MOST_KEY_BYTES] != 0) ||
+                        of[MOST_KEY_BYTES] > LONGEST_STRING,
+                    status, "most_key_bytes = %llu: it is for keys that are strings (LOOM_VARIABLE), and at most %d",
+                    (unsigned long long)of[MOST_KEY_BYTES], LONGEST_STRING);
+    RETURN_ERROR_IF(((variable & LOOM__VARIABLE_VALUES) != 0) != (of[MOST_VALUE_BYTES] != 0) ||
+                        of[MOST_VALUE_BYTES] > LONGEST_STRING,
+                    status,
+                    "most_value_bytes = %llu: it is for values that are strings (LOOM_VARIABLE), and at most %d",
+                    (unsigned long long)of[MOST_VALUE_BYTES], LONGEST_STRING);
     return LOOM_OK;
 }
 
@@ -65,41 +118,126 @@ static loom_status choose(loom__machine *machine, const void *any_config, loom__
 {
     const loom_map_config *config = any_config;
     const uint64_t cached = ROWS_CACHED_BYTES / (OPEN_LINE_BYTES + rows_of_bucket(is));
-    (void)machine;
+    const uint32_t variable = variable_columns(is);
+    RETURN_ERROR_IF(variable != 0 && machine->ops->copy_strings == NULL, LOOM_UNSUPPORTED,
+                    "the %s machine has no tables with byte strings (LOOM_VARIABLE); use the cpu machine",
+                    machine->ops->name);
+    is->parameters[HEAP_BYTES] =
+        config->string_bytes < MOST_HEAP_BYTES ? open_piece_of(config->string_bytes) : config->string_bytes;
+    is->parameters[MOST_KEY_BYTES] = config->most_key_bytes;
+    is->parameters[MOST_VALUE_BYTES] = config->most_value_bytes;
+    if (variable & LOOM__VARIABLE_KEYS && config->most_key_bytes == 0)
+        is->parameters[MOST_KEY_BYTES] = DEFAULT_MOST_KEY_BYTES;
+    if (variable & LOOM__VARIABLE_VALUES && config->most_value_bytes == 0)
+        is->parameters[MOST_VALUE_BYTES] = DEFAULT_MOST_VALUE_BYTES;
+    RETURN_IF_FAILED(check_numbers(is, LOOM_INVALID_ARGUMENT));
     RETURN_ERROR_IF(config->buckets_per_partition > most_buckets(is), LOOM_INVALID_ARGUMENT,
                     "buckets_per_partition = %u: with rows of this width a partition has at most %u",
                     config->buckets_per_partition, most_buckets(is));
-    return loom__open_choose_sized(config, SLOT_TAG, most_buckets(is), cached > 0 ? (uint32_t)cached : 1, is);
+    return loom__open_choose_sized(config, kind_of(is), most_buckets(is), cached > 0 ? (uint32_t)cached : 1, is);
 }
 
 static loom_status check(const loom__description *is)
 {
+    RETURN_IF_FAILED(check_numbers(is, LOOM_BAD_FILE));
     RETURN_IF_FAILED(loom__open_engine.check(is));
     RETURN_ERROR_IF(is->buckets > most_buckets(is), LOOM_BAD_FILE,
                     "the file speaks of partitions of %u buckets with rows of %u bytes, which no table has",
-                    is->buckets, open_row_bytes(is->key_bytes, is->value_bytes));
+                    is->buckets, row_bytes_of(is));
     return LOOM_OK;
 }
 
 /* ---- memory ---- */
 
+static uint64_t heap_bytes(const loom__table *table)
+{
+    const uint64_t bytes = table->is.parameters[HEAP_BYTES];
+    return bytes > LEAST_HEAP ? bytes : LEAST_HEAP;
+}
+
 static void lay_out(loom__table *table)
 {
     const uint64_t unit = table->is.buckets * rows_of_bucket(&table->is);
-    loom__open_lay_out(table, SLOT_TAG, 0);
+    const int strings = kind_of(&table->is) == SLOT_STRING;
+    loom__open_lay_out(table, kind_of(&table->is), strings ? sizeof(loom__string_totals) : 0);
     loom__table_add_region(table, LOOM__SECTION_ROWS, table->is.partitions * unit, unit);
+    if (strings)
+        loom__table_add_region(table, LOOM__SECTION_STRINGS, heap_bytes(table), HEAP_UNIT);
 }
 
 static void attach(loom__table *table)
 {
     loom__rows_view *view = (loom__rows_view *)(void *)table->view;
-    const uint32_t key_bytes = table->is.key_bytes, value_bytes = table->is.value_bytes;
-    (void)loom__open_attach(table, SLOT_TAG);
+    const loom__description *is = &table->is;
+    unsigned char *more = loom__open_attach(table, kind_of(is));
     view->rows = table->regions[ROWS_REGION].memory;
-    view->key_bytes = key_bytes;
-    view->value_bytes = value_bytes;
-    view->row_bytes = open_row_bytes(key_bytes, value_bytes);
-    view->value_offset = open_row_value_offset(key_bytes, value_bytes);
+    view->key_bytes = loom__row_width(is->key_bytes);
+    view->value_bytes = loom__row_width(is->value_bytes);
+    view->row_bytes = row_bytes_of(is);
+    view->value_offset = open_row_value_offset(view->key_bytes, view->value_bytes);
+    if (kind_of(is) != SLOT_STRING)
+        return;
+    view->variable = variable_columns(is);
+    view->heap = table->regions[HEAP_REGION].memory;
+    view->heap_room = is->parameters[HEAP_BYTES];
+    view->strings = (loom__string_totals *)(void *)more;
+    view->most_key_bytes = (uint32_t)is->parameters[MOST_KEY_BYTES];
+    view->most_value_bytes = (uint32_t)is->parameters[MOST_VALUE_BYTES];
+}
+
+/* ---- strings ---- */
+
+/* Reads how many bytes of the heap were given out, and how many of them hold no string. */
+static loom_status read_strings(loom__table *table, uint64_t *used, uint64_t *unused, loom_stream stream)
+{
+    const loom__rows_view *view = (const loom__rows_view *)(const void *)table->view;
+    loom__string_totals totals;
+    RETURN_IF_FAILED(table->machine->ops->read_table(table->machine, &totals, view->strings, sizeof totals, stream));
+    *used = totals.used < view->heap_room ? totals.used : view->heap_room;
+    *unused = 0;
+    for (int i = 0; i < OPEN_UNUSED_COPIES; i++)
+        *unused += totals.unused[i].bytes;
+    return LOOM_OK;
+}
+
+static loom_status count_bytes(loom__table *table, uint64_t *used, uint64_t *live, loom_stream stream)
+{
+    uint64_t unused;
+    *used = *live = 0;
+    if (kind_of(&table->is) != SLOT_STRING)
+        return LOOM_OK;
+    RETURN_IF_FAILED(read_strings(table, used, &unused, stream));
+    *live = unused < *used ? *used - unused : 0;
+    return LOOM_OK;
+}
+
+/* Bytes of the heap behind its used part are undefined in memory, and zero in files. */
+static loom_status used_bytes(loom__table *table, const loom__region *region, uint64_t *bytes, loom_stream stream)
+{
+    uint64_t live;
+    *bytes = region->bytes;
+    return region->section == LOOM__SECTION_STRINGS ? count_bytes(table, bytes, &live, stream) : LOOM_OK;
+}
+
+static void tell_config(const loom__table *table, loom_map_config *config)
+{
+    config->string_bytes = table->is.parameters[HEAP_BYTES];
+    config->most_key_bytes = table->is.parameters[MOST_KEY_BYTES];
+    config->most_value_bytes = table->is.parameters[MOST_VALUE_BYTES];
+}
+
+static void tell_stats(const loom__table *table, loom_stats *stats)
+{
+    stats->string_room = table->is.parameters[HEAP_BYTES];
+}
+
+static loom_status supports(loom__machine *machine, loom_type type, loom_feature feature)
+{
+    (void)type;
+    RETURN_ERROR_IF(feature == LOOM_FEATURE_STRINGS && machine->ops->copy_strings == NULL, LOOM_UNSUPPORTED,
+                    "the %s machine has no tables with byte strings (LOOM_VARIABLE); use the cpu machine",
+                    machine->ops->name);
+    return feature == LOOM_FEATURE_STRINGS ? LOOM_OK : machine->ops->supports(machine, feature);
 }
 
 /* Lines wear as those of any open table. */
@@ -108,9 +246,23 @@ static uint64_t upkeep_after(const loom__table *table)
     return loom__open_engine.upkeep_after(table);
 }
 
+/* Strings of a loaded table are counted by a survey. */
 static loom_status restored(loom__table *table, loom_stream stream)
 {
-    return loom__open_engine.restored(table, stream);
+    const loom__rows_view *view = (const loom__rows_view *)(const void *)table->view;
+    loom__string_totals totals = {0};
+    loom__survey survey;
+    RETURN_IF_FAILED(loom__open_engine.restored(table, stream));
+    if (kind_of(&table->is) != SLOT_STRING)
+        return LOOM_OK;
+    RETURN_IF_FAILED(table->machine->ops->write_table(table->machine, view->strings, &totals, sizeof totals, stream));
+    RETURN_IF_FAILED(loom__map_table_survey(table, &survey, stream));
+    RETURN_ERROR_IF(survey.in_heap > survey.heap_end, LOOM_BAD_FILE,
+                    "strings of the table lie over each other: %llu bytes of them up to byte %llu",
+                    (unsigned long long)survey.in_heap, (unsigned long long)survey.heap_end);
+    totals.used = survey.heap_end;
+    totals.unused[0].bytes = survey.heap_end - survey.in_heap;
+    return table->machine->ops->write_table(table->machine, view->strings, &totals, sizeof totals, stream);
 }
 
 const loom__engine loom__rows_engine = {
@@ -118,6 +270,10 @@ const loom__engine loom__rows_engine = {
     .name = "rows",
     .types = 1 << LOOM_TYPE_MAP | 1 << LOOM_TYPE_SET | 1 << LOOM_TYPE_COUNTER,
     .layout_version = ROWS_LAYOUT_VERSION,
+    .parameters = PARAMETERS,
+    .options = LOOM__OPTION_STRINGS,
+    .most_values = (uint64_t)1 << 48,
+    .supports = supports,
     .check_widths = check_widths,
     .choose = choose,
     .check = check,
@@ -125,4 +281,8 @@ const loom__engine loom__rows_engine = {
     .attach = attach,
     .restored = restored,
     .upkeep_after = upkeep_after,
+    .tell_config = tell_config,
+    .tell_stats = tell_stats,
+    .count_bytes = count_bytes,
+    .used_bytes = used_bytes,
 };

@@ -45,6 +45,7 @@ typedef struct split_work {
     loom__split split;
     loom__seed seed;
     uint32_t key_bytes, value_bytes;
+    int string_keys;
 } split_work;
 
 LOOM_LANE uint32_t partition_of(const split_work *work, uint64_t key, uint32_t key_bytes)
@@ -66,6 +67,11 @@ LOOM_LANE uint32_t partition_of_8(const void *work, uint64_t key)
 LOOM_LANE uint32_t partition_of_any(const void *any_work, uint64_t key)
 {
     const split_work *work = any_work;
+    if (work->string_keys) {
+        const loom__string *string = (const loom__string *)(uintptr_t)key;
+        return loom__hash_partition(loom__hash_bytes((const void *)(uintptr_t)string->at, string->length, work->seed),
+                                    work->split.bins);
+    }
     if (work->key_bytes == 4 || work->key_bytes == 8)
         return partition_of(work, key, work->key_bytes);
     const uint64_t hash = loom__hash_bytes((const void *)(uintptr_t)key, work->key_bytes, work->seed);
@@ -103,10 +109,10 @@ static void scatter_chunk(void *argument, uint64_t chunk)
 }
 
 /* Scatters the batch into one bin for each partition. Each thread takes a chunk of the batch. */
-static void split_batch(loom__pool *pool, const loom__split *split, loom__seed seed, uint32_t key_bytes,
-                        uint32_t value_bytes)
+static void split_batch(loom__pool *pool, const loom__cpu_bulk *bulk, loom__seed seed)
 {
-    split_work work = {*split, seed, key_bytes, value_bytes};
+    const loom__split *split = &bulk->split;
+    split_work work = {*split, seed, bulk->key_bytes, bulk->value_bytes, bulk->string_keys};
     loom__pool_run(pool, split->chunks, count_chunk, &work);
     loom__split_sum_up(split);
     loom__pool_run(pool, split->chunks, scatter_chunk, &work);
@@ -157,7 +163,7 @@ loom_status loom__cpu_bulk_begin(loom__machine *machine, uint32_t partitions, lo
     bulk->split = (loom__split){
         .keys = batch->keys, .values = batch->values, .n = batch->n, .bins = partitions, .chunks = cpu->threads};
     loom__split_lay_out(&bulk->split, memory, record, with_index);
-    split_batch(cpu->pool, &bulk->split, seed, bulk->key_bytes, bulk->value_bytes);
+    split_batch(cpu->pool, bulk, seed);
     return LOOM_OK;
 }
 

@@ -53,6 +53,7 @@ loom__cpu_counts loom__cpu_run_ranges(loom__machine *machine, loom__cpu_range *r
 typedef struct loom__cpu_bulk {
     const loom__batch *batch;
     uint32_t key_bytes, value_bytes; /* of a record */
+    int string_keys;                 /* keys are loom__string */
     loom__split split;
     unsigned char *memory; /* NULL: the batch's workspace is used */
     uint64_t bytes;

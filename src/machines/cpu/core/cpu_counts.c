@@ -13,18 +13,24 @@ void loom__cpu_add_counts(loom__cpu_counts *total, const loom__cpu_counts *part)
     add_count(&total->exists, part->exists);
     add_count(&total->not_found, part->not_found);
     add_count(&total->full, part->full);
+    add_count(&total->too_long, part->too_long);
+    add_count(&total->no_bytes.rows, part->no_bytes.rows);
+    add_count(&total->no_bytes.bytes, part->no_bytes.bytes);
     add_count(&total->accesses, part->accesses);
 }
 
 void loom__cpu_write_result(loom_result *result, uint64_t n, const loom__cpu_counts *counts)
 {
     *result = (loom_result){
-        .status = counts->full > 0 ? LOOM_FULL : LOOM_OK,
+        .status = counts->full > 0       ? LOOM_FULL
+                  : counts->too_long > 0 ? LOOM_TOO_LONG
+                                         : LOOM_OK,
         .keys = n,
         .ok = counts->ok,
         .exists = counts->exists,
         .not_found = counts->not_found,
         .full = counts->full,
+        .too_long = counts->too_long,
     };
 }
 

@@ -7,6 +7,7 @@
 #include "machines/cpu/core/cpu_memory.h"
 #include "machines/cpu/core/cpu_rows.h"
 #include "machines/cpu/core/cpu_sketch.h"
+#include "machines/cpu/core/cpu_strings.h"
 #include "machines/cpu/filter/cpu_filter.h"
 #include "machines/cpu/multi/cpu_multi.h"
 #include "machines/cpu/open/cpu_open.h"
@@ -40,20 +41,22 @@ static uint32_t usable_cores(void)
 /* An instruction set, and the engines' code that was compiled for it. */
 typedef struct simd_units {
     loom_simd simd;
-    const loom__cpu_map_simd *open, *perfect, *rows;
+    const loom__cpu_map_simd *open, *perfect, *rows, *strings;
     const loom__cpu_filter_simd *filter;
 } simd_units;
 
 /* The best instruction set comes first. */
 static const simd_units all_units[] = {
 #if defined(__aarch64__)
-    {LOOM_SIMD_NEON, &loom__cpu_open_neon, &loom__cpu_perfect_neon, &loom__cpu_rows_neon, &loom__cpu_filter_neon},
+    {LOOM_SIMD_NEON, &loom__cpu_open_neon, &loom__cpu_perfect_neon, &loom__cpu_rows_neon, &loom__cpu_strings_neon,
+     &loom__cpu_filter_neon},
 #endif
 #if defined(__x86_64__)
-    {LOOM_SIMD_AVX2, &loom__cpu_open_avx2, &loom__cpu_perfect_avx2, &loom__cpu_rows_avx2, &loom__cpu_filter_avx2},
+    {LOOM_SIMD_AVX2, &loom__cpu_open_avx2, &loom__cpu_perfect_avx2, &loom__cpu_rows_avx2, &loom__cpu_strings_avx2,
+     &loom__cpu_filter_avx2},
 #endif
     {LOOM_SIMD_SCALAR, &loom__cpu_open_scalar, &loom__cpu_perfect_scalar, &loom__cpu_rows_scalar,
-     &loom__cpu_filter_scalar},
+     &loom__cpu_strings_scalar, &loom__cpu_filter_scalar},
 };
 
 static int processor_has(loom_simd simd)
@@ -101,6 +104,7 @@ static loom_status open_machine(const loom_context_config *config, loom__machine
         .open_simd = units->open,
         .perfect_simd = units->perfect,
         .rows_simd = units->rows,
+        .strings_simd = units->strings,
         .filter_simd = units->filter,
     };
     cpu->pool = loom__pool_create(allocator, cpu->threads - 1);
@@ -292,4 +296,5 @@ const loom__machine_ops loom__cpu_machine = {
     .host_parallel = host_parallel,
     .measure_limit = measure_limit,
     .hash_keys = loom__cpu_hash_keys,
+    .copy_strings = loom__cpu_copy_strings,
 };

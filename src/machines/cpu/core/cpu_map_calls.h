@@ -2,7 +2,7 @@
  * file, define:
  *
  *   engine_view, engine_sums, engine_scratch      types. A scratch is a thread's working memory for insertions
- *   engine_simd(machine)                          the engine's loops (cpu_bulk.h)
+ *   engine_simd(machine, view)                    the engine's loops (cpu_bulk.h)
  *   engine_slots(view)                            the table's slots (core/table_slots.h)
  *   engine_splits(flags, builds)                  whether the flags permit splitting a batch by partition
  *   engine_clear_partition(view, partition)       empties the partition and resets its state
@@ -14,6 +14,8 @@
  *   engine_survey(view, sums)                     the survey that follows from the sums over all partitions
  *   engine_key_bytes(view), engine_value_bytes(view)
  *                                                 widths of keys and values; values of sets have 0 bytes
+ *   engine_string_keys(view)                      whether keys are loom__string; may be left out: they are not
+ *   engine_reset_heap(view)                       empties what lies outside of partitions; may be left out: nothing does
  *
  * Why insertion by partition: a direct insertion reads and writes one random line of DRAM per key. Insertion by
  * partition first scatters the batch into its partitions (core/split.h), which is a streaming access: a partition's
@@ -24,6 +26,13 @@
 #include "core/kernels.h"
 #include "machines/cpu/core/cpu_bulk.h"
 #include "machines/cpu/core/cpu_retrieve.h"
+
+#ifndef engine_string_keys
+#define engine_string_keys(view) 0
+#endif
+#ifndef engine_reset_heap
+#define engine_reset_heap(view) ((void)(view))
+#endif
 
 typedef struct map_work {
     loom__cpu_machine_state *cpu;
@@ -38,7 +47,7 @@ typedef struct map_work {
 
 static map_work work_on(loom__machine *machine, const void *view)
 {
-    return (map_work){.cpu = (loom__cpu_machine_state *)machine, .simd = engine_simd(machine), .view = view};
+    return (map_work){.cpu = (loom__cpu_machine_state *)machine, .simd = engine_simd(machine, view), .view = view};
 }
 
 static void for_each_partition(map_work *work, loom__task task)
@@ -46,11 +55,18 @@ static void for_each_partition(map_work *work, loom__task task)
     loom__pool_run(work->cpu->pool, work->view->partitions, task, work);
 }
 
+static void tell_counts(const loom__batch *batch, const loom__cpu_counts *counts)
+{
+    loom__cpu_write_result(batch->result, batch->n, counts);
+    if (batch->no_bytes != NULL)
+        *batch->no_bytes = counts->no_bytes;
+}
+
 /* ---- ranges ---- */
 
 static loom_status find(loom__machine *machine, const void *view, const loom__batch *batch)
 {
-    const loom__cpu_counts counts = loom__cpu_run_ranges(machine, engine_simd(machine)->find, view, batch);
+    const loom__cpu_counts counts = loom__cpu_run_ranges(machine, engine_simd(machine, view)->find, view, batch);
     loom__cpu_write_result(batch->result, batch->n, &counts);
     return LOOM_OK;
 }
@@ -58,8 +74,8 @@ static loom_status find(loom__machine *machine, const void *view, const loom__ba
 static loom_status write_ranges(loom__machine *machine, const void *any_view, const loom__batch *batch)
 {
     const engine_view *view = any_view;
-    const loom__cpu_counts counts = loom__cpu_run_ranges(machine, engine_simd(machine)->write, view, batch);
-    loom__cpu_write_result(batch->result, batch->n, &counts);
+    const loom__cpu_counts counts = loom__cpu_run_ranges(machine, engine_simd(machine, view)->write, view, batch);
+    tell_counts(batch, &counts);
     if (batch->write == LOOM__WRITE_ERASE)
         view->totals->size -= counts.ok;
     else if (batch->write != LOOM__WRITE_UPDATE)
@@ -72,7 +88,7 @@ static loom_status count_accesses(loom__machine *machine, const void *view, cons
 {
     const loom__batch batch = {.keys = keys, .n = n};
     (void)stream;
-    *accesses = loom__cpu_run_ranges(machine, engine_simd(machine)->count_accesses, view, &batch).accesses;
+    *accesses = loom__cpu_run_ranges(machine, engine_simd(machine, view)->count_accesses, view, &batch).accesses;
     return LOOM_OK;
 }
 
@@ -87,6 +103,7 @@ static loom_status clear(loom__machine *machine, const void *view, loom_stream s
 {
     map_work work = work_on(machine, view);
     (void)stream;
+    engine_reset_heap(work.view);
     for_each_partition(&work, clear_task);
     work.view->totals->size = 0;
     return LOOM_OK;
@@ -138,7 +155,10 @@ static map_work insertion(loom__machine *machine, const void *view, const loom__
     uint32_t value_bytes = batch->values != NULL ? engine_value_bytes(work.view) : 0;
     if (value_bytes != 0 && batch->write == LOOM__WRITE_COMBINE)
         value_bytes = loom__number_bytes(batch->widening, value_bytes);
-    work.bulk = (loom__cpu_bulk){.batch = batch, .key_bytes = engine_key_bytes(work.view), .value_bytes = value_bytes};
+    work.bulk = (loom__cpu_bulk){.batch = batch,
+                                 .key_bytes = engine_key_bytes(work.view),
+                                 .value_bytes = value_bytes,
+                                 .string_keys = engine_string_keys(work.view)};
     return work;
 }
 
@@ -156,7 +176,7 @@ static loom_status end_insertion(map_work *work)
     const loom__batch *batch = work->bulk.batch;
     loom__totals *totals = work->view->totals;
     totals->size = (batch->replace ? 0 : totals->size) + work->counts.ok;
-    loom__cpu_write_result(batch->result, batch->n, &work->counts);
+    tell_counts(batch, &work->counts);
     return LOOM_OK;
 }
 
@@ -191,6 +211,8 @@ static loom_status insert_by_partition(loom__machine *machine, const void *view,
     const int with_index = batch->status != NULL || batch->found_values != NULL;
     RETURN_IF_FAILED(loom__cpu_bulk_begin(machine, work.view->partitions, work.view->seed, with_index, &work.bulk));
     loom__batch_goes(batch, LOOM_ROUTE_BY_PARTITION);
+    if (batch->replace)
+        engine_reset_heap(work.view);
     for_each_partition(&work, fill_task);
     loom__cpu_bulk_end(machine, &work.bulk);
     return end_insertion(&work);

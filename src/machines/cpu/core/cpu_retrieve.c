@@ -1,6 +1,7 @@
 /* Copies pairs out of a table of any engine, in the sequence of its slots. Threads first count the pairs of each
  * segment of buckets, then copy the segments. */
 #include "machines/cpu/core/cpu_retrieve.h"
+#include "engines/open/open_rows.h"
 #include "machines/cpu/core/cpu_lists.h"
 
 enum { SEGMENT = 256, WINDOW = 512 /* segments counted at once; their counts are on the stack */ };
@@ -18,6 +19,22 @@ static uint64_t at_most(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+/* Copies a key or a value to position `at` of an array. With a heap it is a string, and the array gets a reference. */
+static void copy_column(unsigned char *array, uint64_t at, const unsigned char *from, uint64_t bytes,
+                        const unsigned char *heap)
+{
+    open_stored stored;
+    if (array == NULL)
+        return;
+    if (heap == NULL) {
+        memcpy(array + at * bytes, from, bytes);
+        return;
+    }
+    memcpy(&stored, from, sizeof stored);
+    const loom__string string = {(uint64_t)(uintptr_t)(heap + stored.at), stored.length};
+    memcpy(array + at * bytes, &string, bytes);
+}
+
 /* Copies the pair of a slot that holds a key to position `at` of the arrays. */
 static void copy_pair(const retrieve_work *work, const loom__position *slot, uint64_t key, uint64_t value, uint64_t at)
 {
@@ -30,10 +47,9 @@ static void copy_pair(const retrieve_work *work, const loom__position *slot, uin
         from_key = table->row_key_bytes != 0 ? row : from_key;
         from_value = row + table->row_value_offset;
     }
-    if (work->keys != NULL)
-        memcpy(work->keys + at * key_bytes, from_key, key_bytes);
-    if (work->values != NULL)
-        memcpy(work->values + at * value_bytes, from_value, value_bytes);
+    copy_column(work->keys, at, from_key, key_bytes, table->row_variable & LOOM__VARIABLE_KEYS ? table->heap : NULL);
+    copy_column(work->values, at, from_value, value_bytes,
+                table->row_variable & LOOM__VARIABLE_VALUES ? table->heap : NULL);
 }
 
 /* The same for `count` pairs of a key with a list, from its value `first` on. */

@@ -2,6 +2,7 @@
 #ifndef LOOM_CPU_STATE_H
 #define LOOM_CPU_STATE_H
 
+#include "core/batch.h"
 #include "core/machine.h"
 #include "machines/cpu/core/cpu_pool.h"
 
@@ -10,13 +11,14 @@ typedef struct loom__cpu_machine_state {
     loom__pool *pool;
     uint32_t threads;
     loom_simd simd;
-    const struct loom__cpu_map_simd *open_simd, *perfect_simd, *rows_simd;
+    const struct loom__cpu_map_simd *open_simd, *perfect_simd, *rows_simd, *strings_simd;
     const struct loom__cpu_filter_simd *filter_simd;
 } loom__cpu_machine_state;
 
 typedef struct loom__cpu_counts {
-    uint64_t ok, exists, not_found, full;
-    uint64_t accesses; /* buckets read; used by count_accesses only */
+    uint64_t ok, exists, not_found, full, too_long;
+    loom__no_bytes no_bytes; /* of those that are full */
+    uint64_t accesses;       /* buckets read; used by count_accesses only */
 } loom__cpu_counts;
 
 /* Adds one task's counts to the counts of its call. Many threads may do so at once. */

@@ -41,6 +41,8 @@ static void look_at(void *argument, uint64_t index)
 #define CALL(kind) open_put_in_order(kind, OPEN_ALONE, view, (uint32_t)partition, 1, team, alone, &scratch)
         if (kind == SLOT_TAG)
             CALL(SLOT_TAG);
+        else if (kind == SLOT_STRING)
+            CALL(SLOT_STRING);
         else
             SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL

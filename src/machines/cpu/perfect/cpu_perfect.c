@@ -21,8 +21,9 @@ typedef loom__cpu_perfect_scratch engine_scratch;
 #define engine_key_bytes(view)   slot_key_bytes((loom__slot_kind)(view)->kind)
 #define engine_value_bytes(view) slot_value_bytes((loom__slot_kind)(view)->kind)
 
-static const loom__cpu_map_simd *engine_simd(const loom__machine *machine)
+static const loom__cpu_map_simd *engine_simd(const loom__machine *machine, const void *view)
 {
+    (void)view;
     return ((const loom__cpu_machine_state *)machine)->perfect_simd;
 }
 

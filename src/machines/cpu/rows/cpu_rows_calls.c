@@ -9,15 +9,34 @@
 #define engine_clear_partition   loom__cpu_rows_clear_partition
 #define engine_key_bytes(view)   open_rows_of(view)->key_bytes
 #define engine_value_bytes(view) open_rows_of(view)->value_bytes
+#define engine_string_keys(view) ((open_rows_of(view)->variable & LOOM__VARIABLE_KEYS) != 0)
+#define engine_reset_heap        reset_heap
+#define engine_survey            survey_of
+
+static void reset_heap(const loom__open_view *view)
+{
+    if (view->kind == SLOT_STRING)
+        memset(open_rows_of(view)->strings, 0, sizeof *open_rows_of(view)->strings);
+}
+
+static loom__survey survey_of(const loom__open_view *view, const open_sums *sums)
+{
+    const loom__rows_view *rows = open_rows_of(view);
+    loom__survey survey = open_survey_of(view, sums);
+    if (view->kind == SLOT_STRING)
+        survey.heap_used = rows->strings->used < rows->heap_room ? rows->strings->used : rows->heap_room;
+    return survey;
+}
 
 static loom__table_slots engine_slots(const void *view)
 {
     return open_rows_table_slots(view);
 }
 
-static const loom__cpu_map_simd *engine_simd(const loom__machine *machine)
+static const loom__cpu_map_simd *engine_simd(const loom__machine *machine, const void *view)
 {
-    return ((const loom__cpu_machine_state *)machine)->rows_simd;
+    const loom__cpu_machine_state *cpu = (const loom__cpu_machine_state *)machine;
+    return ((const loom__open_view *)view)->kind == SLOT_STRING ? cpu->strings_simd : cpu->rows_simd;
 }
 
 #include "machines/cpu/open/cpu_open_calls.h"
@@ -62,22 +81,66 @@ static void engine_filling_close(engine_filling *filling)
     (void)filling;
 }
 
-/* Stores a key that is not in the table. At most `buckets` rounds. False: the partition is full; nobody will use the
- * table. */
-static int store_new(const loom__open_view *view, open_walk walk, uint64_t value)
+/* Copies a string to the new heap, and changes its reference. */
+static void move_string(const loom__rows_view *to, const loom__table_slots *from, uint64_t place, unsigned char *at,
+                        int is_value)
 {
+    open_stored stored;
+    memcpy(&stored, at, sizeof stored);
+    const uint64_t piece = open_piece_of(stored.length);
+    memcpy(to->heap + place, from->heap + stored.at, piece);
+    stored.at = place;
+    if (is_value)
+        stored.mark = (uint32_t)piece;
+    memcpy(at, &stored, sizeof stored);
+}
+
+static uint64_t piece_of_reference(const unsigned char *at)
+{
+    open_stored stored;
+    memcpy(&stored, at, sizeof stored);
+    return open_piece_of(stored.length);
+}
+
+/* Stores a row of the old table. False: the new one has no room; nobody will use it. The strings of a row go to one piece
+ * of the new heap, the value behind the key. */
+static int store_new(const loom__open_view *view, open_walk *walk, const unsigned char *row,
+                     const loom__table_slots *from)
+{
+    const loom__rows_view *to = open_rows_of(view);
     const lane_group alone = {0};
-    for (; walk.depth < view->buckets; open_advance(view, &walk)) {
-        lane_line line;
-        lane_take(alone, &line, open_line(SLOT_TAG, &walk, walk.bucket), OPEN_ALONE, 1, OPEN_LINE_BYTES);
-        const lane_slots frees =
-            lane_match(&line, slot_key_bytes(SLOT_TAG), slot_stride(SLOT_TAG), open_slots(SLOT_TAG), 0);
-        if (lane_any(frees))
-            return (int)open_claim(SLOT_TAG, OPEN_ALONE, view, &walk, walk.bucket,
-                                   lane_first(frees, slot_stride(SLOT_TAG)), value);
-        open_set_bit(SLOT_TAG, OPEN_ALONE, &walk, walk.bucket);
-    }
-    return 0;
+    if (!open_place_row(SLOT_TAG, OPEN_ALONE, alone, view, walk, row))
+        return 0;
+    if (view->kind != SLOT_STRING)
+        return 1;
+    unsigned char *copy = open_row(to, walk->partition_index, walk->bucket, walk->free_slot);
+    const uint64_t key_piece = to->variable & LOOM__VARIABLE_KEYS ? piece_of_reference(row) : 0;
+    const uint64_t value_piece = to->variable & LOOM__VARIABLE_VALUES ? piece_of_reference(row + to->value_offset) : 0;
+    const uint64_t place = open_take_bytes(to, key_piece + value_piece);
+    if (place == OPEN_NO_BYTES_LEFT)
+        return 0;
+    if (to->variable & LOOM__VARIABLE_KEYS)
+        move_string(to, from, place, copy, 0);
+    if (to->variable & LOOM__VARIABLE_VALUES)
+        move_string(to, from, place + key_piece, copy + to->value_offset, 1);
+    return 1;
+}
+
+/* Announces the string of a row, which a hash will read. */
+static void announce_string(const loom__table_slots *from, const unsigned char *row)
+{
+    open_stored stored;
+    memcpy(&stored, row, sizeof stored); /* of a free slot: any bytes, and a prefetch of any address does no harm */
+    lane_prefetch((const void *)((uintptr_t)from->heap + stored.at));
+}
+
+static open_walk start_from(const loom__open_view *to, const loom__table_slots *from, const unsigned char *row)
+{
+    open_stored stored;
+    if (!(from->row_variable & LOOM__VARIABLE_KEYS))
+        return open_start(SLOT_TAG, to, (uint64_t)(uintptr_t)row);
+    memcpy(&stored, row, sizeof stored);
+    return open_start_at(SLOT_TAG, to, 0, loom__hash_bytes(from->heap + stored.at, stored.length, to->seed));
 }
 
 static void engine_fill_from(engine_filling *filling, uint32_t source)
@@ -90,17 +153,26 @@ static void engine_fill_from(engine_filling *filling, uint32_t source)
         const uint32_t ahead = i + ROWS_AHEAD < slots ? i + ROWS_AHEAD : i;
         const unsigned char *row = from->rows + loom__slot_row(from, source, 0, i);
         lane_prefetch(from->rows + loom__slot_row(from, source, 0, ahead));
+        if (from->row_variable & LOOM__VARIABLE_KEYS)
+            announce_string(from, from->rows + loom__slot_row(from, source, 0, ahead));
         if (slot_key(SLOT_TAG, loom__slot_key_at(from, source, i / from->slots, 0), i % from->slots) == 0)
             continue;
-        const open_walk walk = open_start(SLOT_TAG, to, (uint64_t)(uintptr_t)row);
+        open_walk walk = start_from(to, from, row);
         if (walk.partition_index >= filling->first && walk.partition_index < filling->end)
-            refused += !store_new(to, walk, (uint64_t)(uintptr_t)(row + from->row_value_offset));
+            refused += !store_new(to, &walk, row, from);
     }
     if (refused > 0)
         loom__cpu_add_counts(&filling->work->counts, &(loom__cpu_counts){.full = refused});
 }
 
 #include "machines/cpu/core/cpu_map_refill.h"
+
+static loom_status refill_rows(loom__machine *machine, const void *from, const void *to, uint64_t *refused,
+                               loom_stream stream)
+{
+    reset_heap(to);
+    return refill(machine, from, to, refused, stream);
+}
 
 const loom__map_kernels loom__cpu_rows_kernels = {
     .reset_totals = reset_totals,
@@ -111,7 +183,7 @@ const loom__map_kernels loom__cpu_rows_kernels = {
     .bulk_bytes = bulk_bytes,
     .retrieve = retrieve,
     .survey = survey,
-    .refill = refill,
+    .refill = refill_rows,
     .upkeep = loom__cpu_open_upkeep,
     .count_accesses = count_accesses,
 };

@@ -1,5 +1,5 @@
 /* Runs ranges of keys through the lane algorithms of open_ops.h, in tables with rows, for one kind of SIMD. The
- * including file sets LOOM_LANES_HEADER and CPU_ROWS_SIMD_TABLE. cpu_map_simd.h has the steps that all engines share.
+ * including file sets LOOM_LANES_HEADER and CPU_ROWS_SIMD_TABLE, for strings (cpu_strings_simd.h) also CPU_ROWS_KIND. cpu_map_simd.h has the steps that all engines share.
  *
  * A present key costs two accesses to DRAM, its line of tags and its row, and the second depends on the first. So a key
  * passes three stages, and many keys are in each of them:
@@ -10,10 +10,17 @@
  * holds another key, walk their probe sequence at the end of the block.
  *
  * Insertions and other writes pass the same stages with a look that prefetches the row of the first slot with the tag,
- * or else of the first free slot. The turn itself then finds both in the cache. */
+ * or else of the first free slot. The turn itself then finds both in the cache.
+ *
+ * Strings (SLOT_STRING) cost a third access, which depends on the second. A further stage between 2 and 3 reads the
+ * reference in the row, compares its length and 32 bits of the hash with the key's, and prefetches the string. */
 #include "core/lanes.h"
 #include "engines/open/open_survey.h"
 #include "machines/cpu/rows/cpu_rows_engine.h"
+
+#ifndef CPU_ROWS_KIND
+#define CPU_ROWS_KIND SLOT_TAG
+#endif
 
 typedef loom__open_view engine_view; /* the first member of a loom__rows_view */
 
@@ -21,7 +28,7 @@ enum { DONE = OPEN_DONE, WAS_THERE = OPEN_WAS_THERE, ABSENT = OPEN_ABSENT, NO_RO
 
 static const uint8_t status_of_outcome[] = {
     [OPEN_GO_ON] = LOOM_INTERNAL,   [OPEN_DONE] = LOOM_OK,      [OPEN_WAS_THERE] = LOOM_EXISTS,
-    [OPEN_ABSENT] = LOOM_NOT_FOUND, [OPEN_NO_ROOM] = LOOM_FULL,
+    [OPEN_ABSENT] = LOOM_NOT_FOUND, [OPEN_NO_ROOM] = LOOM_FULL, [OPEN_NO_BYTES] = LOOM_FULL,
 };
 
 #include "machines/cpu/core/cpu_map_simd.h"
@@ -32,11 +39,10 @@ enum {
     RING = 128,       /* a power of two, at least BLOCK + AHEAD */
     WRITE_AHEAD = 24, /* writes: keys between stage 1 and the turn, */
     LOOK_AHEAD = 8,   /*   and between stage 2 and the turn */
-    WRITE_RING = 32,  /* a power of two above both */
+    REFER_AHEAD = 4,  /*   and, for strings, between a look at the row and the turn */
+    WRITE_RING = 32,  /* a power of two above all */
     WRITE_BLOCK = 256 /* writes: keys between two passes over those that go on */
 };
-
-#define KIND SLOT_TAG
 
 LOOM_LANE uint64_t address_of(const void *array, uint64_t width, uint64_t i)
 {
@@ -79,6 +85,25 @@ LOOM_LANE void prefetch_row(const loom__rows_view *rows, const unsigned char *ro
     to_write ? lane_prefetch_to_write(last - 1) : lane_prefetch(last - 1);
 }
 
+/* The first lines of a string. */
+LOOM_LANE void prefetch_string(const loom__rows_view *rows, uint64_t place, uint32_t length)
+{
+    enum { LINES = 4 };
+    const uintptr_t at = (uintptr_t)rows->heap + place;
+    lane_prefetch((const void *)at);
+    for (uintptr_t line = (at | 63) + 1; line < at + length && line < at + LINES * 64; line += 64)
+        lane_prefetch((const void *)line);
+}
+
+/* Whether the row's key is the walk's. */
+LOOM_LANE int is_key_of(loom__slot_kind kind, const loom__rows_view *rows, const open_walk *walk,
+                        const unsigned char *row)
+{
+    if (open_has_string_keys(kind, rows))
+        return (int)open_same_string(rows, walk, row);
+    return same_key(row, (const unsigned char *)(uintptr_t)walk->key, rows->key_bytes);
+}
+
 /* ---- find ---- */
 
 /* A key between two stages. */
@@ -88,47 +113,77 @@ typedef struct sought {
     uint32_t further;         /* the key may be in another bucket or in another row */
 } sought;
 
-LOOM_LANE void find_start(const loom__rows_view *rows, const loom__batch *batch, uint64_t index, sought *ring)
+LOOM_LANE void find_start(loom__slot_kind kind, const loom__rows_view *rows, const loom__batch *batch, uint64_t index,
+                          sought *ring)
 {
     open_walk *walk = &ring[index % RING].walk;
-    *walk = open_start(KIND, &rows->lines, address_of(batch->keys, rows->key_bytes, index));
-    lane_prefetch(open_line(KIND, walk, walk->bucket));
+    *walk = open_start(kind, &rows->lines, address_of(batch->keys, rows->key_bytes, index));
+    lane_prefetch(open_line(kind, walk, walk->bucket));
 }
 
-LOOM_LANE void find_look(const loom__rows_view *rows, sought *one)
+LOOM_LANE void find_look(loom__slot_kind kind, const loom__rows_view *rows, sought *one)
 {
     const open_walk *walk = &one->walk;
     lane_line line;
-    lane_take(whole_group, &line, open_line(KIND, walk, walk->bucket), 0, 1, open_span(KIND));
-    const lane_slots tagged = lane_match(&line, slot_key_bytes(KIND), slot_stride(KIND), open_slots(KIND), walk->tag);
+    lane_take(whole_group, &line, open_line(kind, walk, walk->bucket), 0, 1, open_span(kind));
+    const lane_slots tagged = lane_match(&line, slot_key_bytes(kind), slot_stride(kind), open_slots(kind), walk->tag);
     one->row = NULL;
-    one->further = lane_filter(whole_group, &line, open_filter_bit(KIND, walk->lower)) |
-                   lane_any(lane_rest(tagged, slot_stride(KIND)));
+    one->further = lane_filter(whole_group, &line, open_filter_bit(kind, walk->lower)) |
+                   lane_any(lane_rest(tagged, slot_stride(kind)));
     if (lane_any(tagged)) {
-        one->row = open_row_at(&rows->lines, walk, lane_first(tagged, slot_stride(KIND)));
+        one->row = open_row_at(&rows->lines, walk, lane_first(tagged, slot_stride(kind)));
         prefetch_row(rows, one->row, 0);
     }
+}
+
+/* Strings: drops a row whose reference cannot be the key's, and prefetches the string of the others. */
+LOOM_LANE void find_refer(const loom__rows_view *rows, sought *one)
+{
+    open_stored stored;
+    if (one->row == NULL)
+        return;
+    memcpy(&stored, one->row, sizeof stored);
+    if (stored.mark == one->walk.lower && stored.length == open_string_at(one->walk.key)->length)
+        prefetch_string(rows, stored.at, stored.length);
+    else
+        one->row = NULL;
 }
 
 /* The rest of the probe sequence, from the home bucket on. Returns the row of the key, or NULL. */
 LOOM_STEP const unsigned char *find_late(const loom__rows_view *rows, open_walk walk)
 {
-    const open_look look = open_search(KIND, whole_group, &rows->lines, &walk);
+    const open_look look = rows->lines.kind == SLOT_STRING ? open_search(SLOT_STRING, whole_group, &rows->lines, &walk)
+                                                           : open_search(SLOT_TAG, whole_group, &rows->lines, &walk);
     return look.found ? open_row_at(&rows->lines, &walk, look.slot) : NULL;
 }
 
-/* Returns whether the key was found. */
-LOOM_LANE uint64_t find_settle(const loom__rows_view *rows, const loom__batch *batch, const uint64_t *absent,
-                               const sought *one, uint64_t index)
+/* Writes a reference to the value of a row; without a row, to the empty string. */
+LOOM_LANE void refer_to_value(const loom__rows_view *rows, const unsigned char *row, unsigned char *to)
 {
-    const unsigned char *key = (const unsigned char *)(uintptr_t)one->walk.key, *row = one->row;
-    if (row != NULL && !same_key(row, key, rows->key_bytes))
+    loom__string string = {0, 0};
+    open_stored stored;
+    if (row != NULL) {
+        memcpy(&stored, row + rows->value_offset, sizeof stored);
+        string.at = (uint64_t)(uintptr_t)(rows->heap + stored.at);
+        string.length = stored.length;
+    }
+    memcpy(to, &string, sizeof string);
+}
+
+/* Returns whether the key was found. */
+LOOM_LANE uint64_t find_settle(loom__slot_kind kind, const loom__rows_view *rows, const loom__batch *batch,
+                               const uint64_t *absent, const sought *one, uint64_t index)
+{
+    const unsigned char *row = one->row;
+    if (row != NULL && !is_key_of(kind, rows, &one->walk, row))
         row = NULL;
     if (row == NULL && one->further)
         row = find_late(rows, one->walk);
     if (batch->found_values != NULL && rows->value_bytes > 0) {
         unsigned char *to = (unsigned char *)batch->found_values + index * rows->value_bytes;
-        if (row != NULL)
+        if (open_has_string_values(kind, rows))
+            refer_to_value(rows, row, to);
+        else if (row != NULL)
             copy_value(to, row + rows->value_offset, rows->value_bytes);
         else if (rows->value_bytes <= sizeof *absent)
             memcpy(to, absent, rows->value_bytes);
@@ -149,18 +204,19 @@ LOOM_LANE void find_range(loom__slot_kind kind, const loom__open_view *view, con
     const loom__batch batch = *batch_given;
     sought ring[RING];
     uint64_t found = 0, next = begin;
-    (void)kind;
     for (; next < end && next < begin + AHEAD; next++)
-        find_start(&rows, &batch, next, ring);
+        find_start(kind, &rows, &batch, next, ring);
     for (uint64_t first = begin; first < end; first += BLOCK) {
         const uint64_t count = end - first < BLOCK ? end - first : BLOCK;
         for (uint64_t i = 0; i < count; i++, next++) {
             if (next < end)
-                find_start(&rows, &batch, next, ring);
-            find_look(&rows, &ring[(first + i) % RING]);
+                find_start(kind, &rows, &batch, next, ring);
+            find_look(kind, &rows, &ring[(first + i) % RING]);
         }
+        for (uint64_t i = 0; i < count && open_has_string_keys(kind, &rows); i++)
+            find_refer(&rows, &ring[(first + i) % RING]);
         for (uint64_t i = 0; i < count; i++)
-            found += find_settle(&rows, &batch, &batch_given->absent, &ring[(first + i) % RING], first + i);
+            found += find_settle(kind, &rows, &batch, &batch_given->absent, &ring[(first + i) % RING], first + i);
     }
     loom__cpu_add_counts(counts, &(loom__cpu_counts){.ok = found, .not_found = end - begin - found});
 }
@@ -172,24 +228,81 @@ typedef struct deferred {
     uint64_t index;
 } deferred;
 
-LOOM_LANE void write_start(const loom__rows_view *rows, uint64_t key, uint64_t index, open_walk *ring)
+/* Keys on their way to the turn. */
+typedef struct started {
+    open_walk walk[WRITE_RING];
+    const unsigned char *row[WRITE_RING]; /* strings: that has the key's tag; NULL: none */
+} started;
+
+LOOM_LANE void write_start(loom__slot_kind kind, const loom__rows_view *rows, uint64_t key, uint64_t index,
+                           started *ring)
 {
-    open_walk *walk = &ring[index % WRITE_RING];
-    *walk = open_start(KIND, &rows->lines, key);
-    lane_prefetch_to_write(open_line(KIND, walk, walk->bucket));
+    open_walk *walk = &ring->walk[index % WRITE_RING];
+    *walk = open_start(kind, &rows->lines, key);
+    lane_prefetch_to_write(open_line(kind, walk, walk->bucket));
 }
 
 /* Prefetches the row that the turn will probably need. Others may write the line meanwhile: a hint. */
-LOOM_LANE void write_look(const loom__rows_view *rows, int shared, uint64_t index, const open_walk *ring)
+LOOM_LANE void write_look(loom__slot_kind kind, const loom__rows_view *rows, int shared, uint64_t index, started *ring)
 {
-    const open_walk *walk = &ring[index % WRITE_RING];
+    const open_walk *walk = &ring->walk[index % WRITE_RING];
     lane_line line;
-    lane_take(whole_group, &line, open_line(KIND, walk, walk->bucket), shared, 1, open_span(KIND));
-    lane_slots likely = lane_match(&line, slot_key_bytes(KIND), slot_stride(KIND), open_slots(KIND), walk->tag);
+    lane_take(whole_group, &line, open_line(kind, walk, walk->bucket), shared, 1, open_span(kind));
+    lane_slots likely = lane_match(&line, slot_key_bytes(kind), slot_stride(kind), open_slots(kind), walk->tag);
+    if (open_has_string_keys(kind, rows))
+        ring->row[index % WRITE_RING] =
+            lane_any(likely) ? open_row_at(&rows->lines, walk, lane_first(likely, slot_stride(kind))) : NULL;
     if (!lane_any(likely))
-        likely = lane_match(&line, slot_key_bytes(KIND), slot_stride(KIND), open_slots(KIND), 0);
+        likely = lane_match(&line, slot_key_bytes(kind), slot_stride(kind), open_slots(kind), 0);
     if (lane_any(likely))
-        prefetch_row(rows, open_row_at(&rows->lines, walk, lane_first(likely, slot_stride(KIND))), 1);
+        prefetch_row(rows, open_row_at(&rows->lines, walk, lane_first(likely, slot_stride(kind))), 1);
+}
+
+/* Strings: prefetches the string of the row that the turn will probably compare. */
+LOOM_LANE void write_refer(const loom__rows_view *rows, uint64_t index, const started *ring)
+{
+    const unsigned char *row = ring->row[index % WRITE_RING];
+    if (row == NULL)
+        return;
+    const open_stored stored = open_load_reference(row); /* others may be writing it: a hint */
+    if (stored.mark == ring->walk[index % WRITE_RING].lower)
+        prefetch_string(rows, stored.at, stored.length);
+}
+
+/* Keys before their turn: where they lie, and which of them enters a stage next. */
+typedef struct stages {
+    const void *keys;
+    uint64_t stride, end;
+    uint64_t next, looked, referred;
+} stages;
+
+/* Brings the first keys on their way. */
+LOOM_LANE stages write_begin(loom__slot_kind kind, int shared, const loom__rows_view *rows, const void *keys,
+                             uint64_t stride, uint64_t begin, uint64_t end, started *ring)
+{
+    stages at = {keys, stride, end, begin, begin, begin};
+    for (; at.next < end && at.next < begin + WRITE_AHEAD; at.next++)
+        write_start(kind, rows, address_of(keys, stride, at.next), at.next, ring);
+    for (; at.looked < at.next && at.looked < begin + LOOK_AHEAD; at.looked++)
+        write_look(kind, rows, shared, at.looked, ring);
+    for (; at.referred < at.looked && at.referred < begin + REFER_AHEAD && open_has_string_keys(kind, rows);
+         at.referred++)
+        write_refer(rows, at.referred, ring);
+    return at;
+}
+
+/* Brings each stage one key on, before a key takes its turn. */
+LOOM_LANE void write_ahead(loom__slot_kind kind, int shared, const loom__rows_view *rows, stages *at, started *ring)
+{
+    if (at->next < at->end)
+        write_start(kind, rows, address_of(at->keys, at->stride, at->next), at->next, ring);
+    if (at->looked < at->end)
+        write_look(kind, rows, shared, at->looked, ring);
+    if (open_has_string_keys(kind, rows) && at->referred < at->end)
+        write_refer(rows, at->referred, ring);
+    at->next++;
+    at->looked++;
+    at->referred++;
 }
 
 /* The number that an accumulation adds to a value. Without an array every number is 1: counters add up ones. */
@@ -217,43 +330,80 @@ LOOM_LANE void tell_fetched(const loom__rows_view *rows, open_outcome outcome, c
         return;
     if (outcome == OPEN_DONE)
         memcpy(to, (const void *)(uintptr_t)value[0], rows->value_bytes);
-    else if (outcome == OPEN_NO_ROOM)
+    else if (outcome == OPEN_NO_ROOM || outcome == OPEN_NO_BYTES)
         memset(to, 0, rows->value_bytes);
 }
 
-LOOM_LANE open_outcome write_turn(loom__write op, int shared, const loom__rows_view *rows, const loom__batch *batch,
-                                  open_walk *walk, uint64_t index)
+/* The address of the value of row i; 0: the batch has none. */
+LOOM_LANE uint64_t value_address(const loom__rows_view *rows, const loom__batch *batch, uint64_t index)
+{
+    return batch->values != NULL ? address_of(batch->values, rows->value_bytes, index) : 0;
+}
+
+/* Writes the outcome of a key. Refused for lack of bytes: `bytes` of them. */
+LOOM_LANE void tell_row(loom__slot_kind kind, const loom__batch *batch, uint64_t index, open_outcome outcome,
+                        uint64_t bytes, loom__cpu_counts *counts)
+{
+    tell_outcome(batch, index, outcome, counts);
+    if (kind == SLOT_STRING && outcome == OPEN_NO_BYTES) {
+        counts->full++;
+        counts->no_bytes.rows++;
+        counts->no_bytes.bytes += bytes;
+    }
+}
+
+/* Strings that are too long are not stored. Of calls that insert nothing, they are keys like any other. */
+LOOM_LANE int tell_too_long(loom__slot_kind kind, loom__write op, const loom__rows_view *rows, const loom__batch *batch,
+                            uint64_t key, uint64_t value, uint64_t index, loom__cpu_counts *counts)
+{
+    if (kind != SLOT_STRING || op == LOOM__WRITE_ERASE || !open_is_too_long(kind, rows, key, value))
+        return 0;
+    counts->too_long++;
+    if (batch->status != NULL)
+        batch->status[index] = LOOM_TOO_LONG;
+    if (op == LOOM__WRITE_FETCH && batch->found_values != NULL)
+        memset((unsigned char *)batch->found_values + index * rows->value_bytes, 0, rows->value_bytes);
+    return 1;
+}
+
+LOOM_LANE open_outcome write_turn(loom__slot_kind kind, loom__write op, int shared, const loom__rows_view *rows,
+                                  const loom__batch *batch, open_walk *walk, uint64_t index)
 {
     const loom__open_view *view = &rows->lines;
     if (op == LOOM__WRITE_ERASE)
-        return open_erase_turn(KIND, shared, whole_group, view, walk, 1);
-    const uint64_t number = op == LOOM__WRITE_COMBINE ? number_at(rows, batch, index) : 0;
+        return open_erase_turn(kind, shared, whole_group, view, walk, 1);
+    /* Two words, as a string has: the compiler does not know that strings are not combined. */
+    const uint64_t number[2] = {op == LOOM__WRITE_COMBINE ? number_at(rows, batch, index) : 0, 0};
     uint64_t value[2] = {0, 0}; /* addresses; open_meet_row */
     if (op == LOOM__WRITE_COMBINE)
-        value[0] = (uint64_t)(uintptr_t)&number;
-    else if (batch->values != NULL)
-        value[0] = address_of(batch->values, rows->value_bytes, index);
+        value[0] = (uint64_t)(uintptr_t)number;
+    else
+        value[0] = value_address(rows, batch, index);
     if (op == LOOM__WRITE_FETCH && batch->found_values != NULL)
         value[1] = address_of(batch->found_values, rows->value_bytes, index);
     if (op == LOOM__WRITE_UPDATE)
-        return open_update_turn(KIND, shared, whole_group, view, walk, value[0], 1);
+        return open_update_turn(kind, shared, whole_group, view, walk, value[0], 1);
     lane_truth tells;
     const open_outcome outcome =
-        open_insert_turn(KIND, mode_of(op), batch->rule, shared, whole_group, view, walk, value, 1, &tells);
+        open_insert_turn(kind, mode_of(op), batch->rule, shared, whole_group, view, walk, value, 1, &tells);
     if (op == LOOM__WRITE_FETCH)
         tell_fetched(rows, outcome, value);
     return outcome;
 }
 
 /* One turn of a key. True: the key is not settled, and its next bucket is prefetched. */
-LOOM_LANE int write_goes_on(loom__write op, int shared, const loom__rows_view *rows, const loom__batch *batch,
-                            deferred *one, loom__cpu_counts *counts)
+LOOM_LANE int write_goes_on(loom__slot_kind kind, loom__write op, int shared, const loom__rows_view *rows,
+                            const loom__batch *batch, deferred *one, loom__cpu_counts *counts)
 {
-    const open_outcome outcome = write_turn(op, shared, rows, batch, &one->walk, one->index);
+    const open_outcome outcome = write_turn(kind, op, shared, rows, batch, &one->walk, one->index);
     if (outcome == OPEN_GO_ON)
-        lane_prefetch_to_write(open_line(KIND, &one->walk, one->walk.bucket));
+        lane_prefetch_to_write(open_line(kind, &one->walk, one->walk.bucket));
     else
-        tell_outcome(batch, one->index, outcome, counts);
+        tell_row(kind, batch, one->index, outcome,
+                 outcome == OPEN_NO_BYTES
+                     ? open_piece_bytes(rows, one->walk.key, value_address(rows, batch, one->index))
+                     : 0,
+                 counts);
     return outcome == OPEN_GO_ON;
 }
 
@@ -262,25 +412,20 @@ LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, con
 {
     const loom__rows_view rows = *open_rows_of(view);
     const loom__batch batch = *batch_given;
-    open_walk ring[WRITE_RING];
+    started ring;
+    stages at = write_begin(kind, shared, &rows, batch.keys, rows.key_bytes, begin, end, &ring);
     deferred aside[WRITE_BLOCK];
     loom__cpu_counts local = {0};
-    uint64_t next = begin, looked = begin;
-    (void)kind;
-    for (; next < end && next < begin + WRITE_AHEAD; next++)
-        write_start(&rows, address_of(batch.keys, rows.key_bytes, next), next, ring);
-    for (; looked < next && looked < begin + LOOK_AHEAD; looked++)
-        write_look(&rows, shared, looked, ring);
     for (uint64_t first = begin; first < end; first += WRITE_BLOCK) {
         const uint64_t block_end = end - first < WRITE_BLOCK ? end : first + WRITE_BLOCK;
         uint64_t waiting = 0;
-        for (uint64_t index = first; index < block_end; index++, next++, looked++) {
-            if (next < end)
-                write_start(&rows, address_of(batch.keys, rows.key_bytes, next), next, ring);
-            if (looked < end)
-                write_look(&rows, shared, looked, ring);
-            deferred one = {ring[index % WRITE_RING], index};
-            if (write_goes_on(op, shared, &rows, &batch, &one, &local))
+        for (uint64_t index = first; index < block_end; index++) {
+            write_ahead(kind, shared, &rows, &at, &ring);
+            deferred one = {ring.walk[index % WRITE_RING], index};
+            if (tell_too_long(kind, op, &rows, &batch, one.walk.key,
+                              op == LOOM__WRITE_COMBINE ? 0 : value_address(&rows, &batch, index), index, &local))
+                continue;
+            if (write_goes_on(kind, op, shared, &rows, &batch, &one, &local))
                 aside[waiting++] = one;
         }
         /* In each round a key advances by one bucket, reads a bucket again, or waits for a row that another thread is
@@ -288,7 +433,7 @@ LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, con
         while (waiting > 0) {
             uint64_t still = 0;
             for (uint64_t i = 0; i < waiting; i++) {
-                if (!write_goes_on(op, shared, &rows, &batch, &aside[i], &local))
+                if (!write_goes_on(kind, op, shared, &rows, &batch, &aside[i], &local))
                     continue;
                 if (still != i)
                     aside[still] = aside[i];
@@ -308,29 +453,29 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
     const loom__rows_view rows = *open_rows_of(view);
     const loom__batch batch = *batch_given;
     const loom__cpu_records records = *records_given;
-    open_walk ring[WRITE_RING];
+    started ring;
+    stages at = write_begin(kind, 0, &rows, records.keys, records.key_stride, 0, records.n, &ring);
     loom__cpu_counts local = {0};
-    uint64_t next = 0, looked = 0;
-    (void)kind;
+    /* In order, once a value found no room in the heap, later rows are refused, too: a shorter value of the same key must
+     * not come first. */
+    const int stalls = open_has_string_values(kind, &rows) && batch.flags & LOOM_IN_ORDER;
+    int stalled = 0;
     (void)scratch;
-    for (; next < records.n && next < WRITE_AHEAD; next++)
-        write_start(&rows, address_of(records.keys, records.key_stride, next), next, ring);
-    for (; looked < next && looked < LOOK_AHEAD; looked++)
-        write_look(&rows, 0, looked, ring);
-    for (uint64_t i = 0; i < records.n; i++, next++, looked++) {
-        if (next < records.n)
-            write_start(&rows, address_of(records.keys, records.key_stride, next), next, ring);
-        if (looked < records.n)
-            write_look(&rows, 0, looked, ring);
-        open_walk walk = ring[i % WRITE_RING];
+    for (uint64_t i = 0; i < records.n; i++) {
+        write_ahead(kind, 0, &rows, &at, &ring);
+        open_walk walk = ring.walk[i % WRITE_RING];
+        const uint64_t index = records.index != NULL ? records.index[i] : i;
         uint64_t value[2] = {records.values != NULL ? address_of(records.values, records.value_stride, i) : 0, 0};
-        open_outcome outcome;
+        if (tell_too_long(kind, op, &rows, &batch, walk.key, value[0], index, &local))
+            continue;
+        open_outcome outcome = stalled ? OPEN_NO_BYTES : OPEN_GO_ON;
         lane_truth tells;
-        do { /* the swap of an owner never fails: at most twice `buckets` turns */
+        while (outcome == OPEN_GO_ON) /* the swap of an owner never fails: at most twice `buckets` turns */
             outcome =
-                open_insert_turn(KIND, mode_of(op), LOOM__ADD, 0, whole_group, &rows.lines, &walk, value, 1, &tells);
-        } while (outcome == OPEN_GO_ON);
-        tell_outcome(&batch, records.index != NULL ? records.index[i] : i, outcome, &local);
+                open_insert_turn(kind, mode_of(op), LOOM__ADD, 0, whole_group, &rows.lines, &walk, value, 1, &tells);
+        stalled |= outcome == OPEN_NO_BYTES && stalls;
+        tell_row(kind, &batch, index, outcome,
+                 outcome == OPEN_NO_BYTES ? open_piece_bytes(&rows, walk.key, value[0]) : 0, &local);
     }
     loom__cpu_add_counts(counts, &local);
 }
@@ -344,6 +489,8 @@ LOOM_LANE uint64_t accesses_of(loom__slot_kind kind, const loom__open_view *view
 
 LOOM_LANE void survey_buckets(loom__slot_kind kind, const loom__open_view *view, uint32_t partition, open_sums *sums)
 {
+    if (kind == SLOT_STRING && !open_survey_strings(kind, view, partition, sums))
+        return;
     for (uint32_t number = 0; number < view->buckets; number++)
         open_survey_bucket(kind, whole_group, view, partition, number, sums);
 }
@@ -356,7 +503,7 @@ enum {
 
 #define ENGINE_FOR_KIND(kind, call) \
     {                               \
-        call(KIND);                 \
+        call(CPU_ROWS_KIND);        \
     }
 #include "machines/cpu/core/cpu_map_simd_table.h"
 

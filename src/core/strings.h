@@ -1,0 +1,32 @@
+/* Byte strings, as the API, the core and the machines pass them. A batch of strings is an array of references, one for
+ * each row. Everything that selects, takes, puts and splits rows handles references as rows of 16 bytes. */
+#ifndef LOOM_CORE_STRINGS_H
+#define LOOM_CORE_STRINGS_H
+
+#include "core/portable.h"
+#include "loom/base.h"
+
+/* A string in memory that nobody writes: the caller's, or the heap of a table. */
+typedef struct loom__string {
+    uint64_t at; /* address; any if the length is 0 */
+    uint64_t length;
+} loom__string;
+
+/* Which columns of a table are strings. */
+enum { LOOM__VARIABLE_KEYS = 1, LOOM__VARIABLE_VALUES = 2 };
+
+LOOM_STATIC_ASSERT(sizeof(loom__string) == 16, "a row of 16 bytes");
+
+LOOM_BOTH uint32_t loom__variable_columns(uint32_t key_bytes, uint32_t value_bytes)
+{
+    return (key_bytes == LOOM_VARIABLE ? (uint32_t)LOOM__VARIABLE_KEYS : 0) |
+           (value_bytes == LOOM_VARIABLE ? (uint32_t)LOOM__VARIABLE_VALUES : 0);
+}
+
+/* Bytes of a row of a batch, given the width of a config or a file. */
+LOOM_BOTH uint32_t loom__row_width(uint32_t bytes)
+{
+    return bytes == LOOM_VARIABLE ? (uint32_t)sizeof(loom__string) : bytes;
+}
+
+#endif

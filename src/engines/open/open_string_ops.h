@@ -1,0 +1,223 @@
+/* What a lane does to the strings of a row (SLOT_STRING; open_rows.h): take a piece of the heap, compare a key, store and
+ * replace strings, count pieces that hold no string any more.
+ *
+ * The bytes of a string are stored before its reference, and both before the row's ready bit: the fence before that bit
+ * orders them. Nobody writes a piece that a ready row refers to, except the lane that has taken the row by clearing its
+ * ready bit (open_meet_wide). So a lane that may compare a row may also read its strings.
+ *
+ * The heap. An insertion takes its piece right before it claims a slot. A lane that loses its slot keeps the piece for
+ * its next try. If the key is then found, or refused, the piece counts as unused. A key for which there is no piece is
+ * refused before it claims a slot. The heap's `used` only rises while calls run. So once a key is refused for lack of
+ * bytes, every later insertion of the same key by the same lane is refused, too; other lanes may hold a piece for the
+ * key already, and store it later. */
+#ifndef LOOM_OPEN_STRING_OPS_H
+#define LOOM_OPEN_STRING_OPS_H
+
+#include "engines/open/open_walk.h"
+
+LOOM_LANE int open_has_string_keys(loom__slot_kind kind, const loom__rows_view *rows)
+{
+    return kind == SLOT_STRING && (rows->variable & LOOM__VARIABLE_KEYS) != 0;
+}
+
+LOOM_LANE int open_has_string_values(loom__slot_kind kind, const loom__rows_view *rows)
+{
+    return kind == SLOT_STRING && (rows->variable & LOOM__VARIABLE_VALUES) != 0;
+}
+
+LOOM_LANE const loom__string *open_string_at(uint64_t address)
+{
+    return (const loom__string *)(uintptr_t)address;
+}
+
+LOOM_LANE open_stored open_load_reference(const unsigned char *at)
+{
+    open_stored there;
+    lane_read_bytes((unsigned char *)&there, at, sizeof there);
+    return there;
+}
+
+LOOM_LANE void open_store_reference(unsigned char *at, uint64_t place, uint64_t length, uint32_t mark)
+{
+    open_stored stored;
+    stored.at = place;
+    stored.length = (uint32_t)length;
+    stored.mark = mark;
+    lane_write_bytes(at, (const unsigned char *)&stored, sizeof stored);
+}
+
+/* The bytes behind the string, up to the end of its last word, become zero: files hold them, too. */
+LOOM_LANE void open_store_string(const loom__rows_view *rows, uint64_t place, const loom__string *string)
+{
+    if (string->length % OPEN_PIECE_ALIGNMENT != 0)
+        lane_store_8((uint64_t *)(rows->heap + place + string->length / OPEN_PIECE_ALIGNMENT * OPEN_PIECE_ALIGNMENT),
+                     0);
+    lane_write_bytes(rows->heap + place, (const unsigned char *)(uintptr_t)string->at, (uint32_t)string->length);
+}
+
+/* Whether a table must refuse these strings, whatever its room. `value` is 0 or the address of the value. */
+LOOM_LANE lane_truth open_is_too_long(loom__slot_kind kind, const loom__rows_view *rows, uint64_t key, uint64_t value)
+{
+    if (open_has_string_keys(kind, rows) && open_string_at(key)->length > rows->most_key_bytes)
+        return 1;
+    return open_has_string_values(kind, rows) && value != 0 && open_string_at(value)->length > rows->most_value_bytes;
+}
+
+/* ---- the heap ---- */
+
+/* A piece that no string will take, or its part up to the end of the heap, must not hold memory of others in files. */
+LOOM_LANE void open_zero_piece(const loom__rows_view *rows, uint64_t at, uint64_t bytes)
+{
+    for (uint64_t i = at; i < at + bytes && i < rows->heap_room; i += OPEN_PIECE_ALIGNMENT)
+        lane_store_8((uint64_t *)(rows->heap + i), 0);
+}
+
+/* Takes a piece. OPEN_NO_BYTES_LEFT: there is none. The look before the addition keeps `used` from rising without
+ * end. Threads that own a partition each share the heap: the addition is always atomic. */
+LOOM_LANE uint64_t open_take_bytes(const loom__rows_view *rows, uint64_t bytes)
+{
+    uint64_t *used = &rows->strings->used;
+    if (bytes == 0)
+        return 0;
+    uint64_t at = lane_load_8(used);
+    if (at > rows->heap_room || bytes > rows->heap_room - at)
+        return OPEN_NO_BYTES_LEFT;
+    at = lane_draw_8(used, bytes, 1);
+    if (at <= rows->heap_room && bytes <= rows->heap_room - at)
+        return at;
+    open_zero_piece(rows, at, bytes);
+    return OPEN_NO_BYTES_LEFT;
+}
+
+LOOM_LANE void open_count_unused(const loom__rows_view *rows, uint32_t partition, uint64_t bytes)
+{
+    if (bytes > 0)
+        lane_combine_8(&rows->strings->unused[partition % OPEN_UNUSED_COPIES].bytes, LOOM__ADD, bytes, 1);
+}
+
+/* Bytes of the piece that a new key and its value need. */
+LOOM_LANE uint64_t open_piece_bytes(const loom__rows_view *rows, uint64_t key, uint64_t value)
+{
+    uint64_t bytes = 0;
+    if (rows->variable & LOOM__VARIABLE_KEYS)
+        bytes += open_piece_of(open_string_at(key)->length);
+    if (rows->variable & LOOM__VARIABLE_VALUES)
+        bytes += open_piece_of(open_string_at(value)->length);
+    return bytes;
+}
+
+/* Before a claim: makes sure that the walk has a piece. False: the heap has none. Other kinds need no piece. */
+LOOM_LANE lane_truth open_has_piece(loom__slot_kind kind, const loom__open_view *view, open_walk *walk, uint64_t value)
+{
+    if (kind != SLOT_STRING || walk->piece < OPEN_NO_BYTES_LEFT)
+        return 1;
+    const loom__rows_view *rows = open_rows_of(view);
+    walk->piece = open_take_bytes(rows, open_piece_bytes(rows, walk->key, value));
+    return walk->piece != OPEN_NO_BYTES_LEFT;
+}
+
+/* The piece of a walk that ends without storing its key. */
+LOOM_LANE void open_drop_piece(const loom__open_view *view, open_walk *walk, uint64_t value)
+{
+    const loom__rows_view *rows = open_rows_of(view);
+    if (walk->piece < OPEN_NO_BYTES_LEFT) {
+        const uint64_t bytes = open_piece_bytes(rows, walk->key, value);
+        open_zero_piece(rows, walk->piece, bytes);
+        open_count_unused(rows, walk->partition_index, bytes);
+    }
+    walk->piece = OPEN_NO_PIECE;
+}
+
+/* The strings of a row that was erased. */
+LOOM_LANE void open_drop_strings(const loom__open_view *view, const open_walk *walk, const unsigned char *row)
+{
+    const loom__rows_view *rows = open_rows_of(view);
+    uint64_t bytes = 0;
+    if (rows->variable & LOOM__VARIABLE_KEYS)
+        bytes += open_piece_of(open_load_reference(row).length);
+    if (rows->variable & LOOM__VARIABLE_VALUES)
+        bytes += open_load_reference(row + rows->value_offset).mark;
+    open_count_unused(rows, walk->partition_index, bytes);
+}
+
+/* ---- keys ---- */
+
+/* The key of a row, as walks take it. *own holds the reference, if it needs one. The reference must be sound. */
+LOOM_LANE uint64_t open_key_of_row(loom__slot_kind kind, const loom__open_view *view, const unsigned char *row,
+                                   loom__string *own)
+{
+    const loom__rows_view *rows = open_rows_of(view);
+    if (!open_has_string_keys(kind, rows))
+        return (uint64_t)(uintptr_t)row;
+    const open_stored there = open_load_reference(row);
+    own->at = (uint64_t)(uintptr_t)rows->heap + there.at;
+    own->length = there.length;
+    return (uint64_t)(uintptr_t)own;
+}
+
+/* The hash of a row's key. The reference must be sound. */
+LOOM_LANE uint64_t open_hash_of_row(loom__slot_kind kind, const loom__open_view *view, const unsigned char *row)
+{
+    const loom__rows_view *rows = open_rows_of(view);
+    if (!open_has_string_keys(kind, rows))
+        return open_row_hash(row, rows->key_bytes, view->seed);
+    const open_stored there = open_load_reference(row);
+    return loom__hash_bytes(rows->heap + there.at, there.length, view->seed);
+}
+
+/* Whether the row's key is the walk's. The length and 32 bits of the hash refuse nearly every other key. */
+LOOM_LANE lane_truth open_same_string(const loom__rows_view *rows, const open_walk *walk, const unsigned char *row)
+{
+    const loom__string *wanted = open_string_at(walk->key);
+    const open_stored there = open_load_reference(row);
+    if (there.length != wanted->length || there.mark != walk->lower)
+        return 0;
+    return lane_same_bytes(rows->heap + there.at, (const unsigned char *)(uintptr_t)wanted->at, there.length);
+}
+
+/* ---- rows ---- */
+
+/* Stores the strings of a new row in the walk's piece, and their references in the row. Columns that are no strings are
+ * stored as in any row. */
+LOOM_LANE void open_store_strings(const loom__rows_view *rows, const open_walk *walk, unsigned char *row,
+                                  uint64_t value)
+{
+    uint64_t place = walk->piece;
+    if (rows->variable & LOOM__VARIABLE_KEYS) {
+        const loom__string *key = open_string_at(walk->key);
+        open_store_string(rows, place, key);
+        open_store_reference(row, place, key->length, walk->lower);
+        place += open_piece_of(key->length);
+    } else {
+        lane_write_bytes(row, (const unsigned char *)(uintptr_t)walk->key, rows->key_bytes);
+    }
+    if (rows->variable & LOOM__VARIABLE_VALUES) {
+        const loom__string *string = open_string_at(value);
+        open_store_string(rows, place, string);
+        open_store_reference(row + rows->value_offset, place, string->length, (uint32_t)open_piece_of(string->length));
+    } else if (rows->value_bytes > 0) {
+        lane_write_bytes(row + rows->value_offset, (const unsigned char *)(uintptr_t)value, rows->value_bytes);
+    }
+}
+
+/* Replaces the value whose reference is at `at`. This lane has taken the row. The old piece serves again if the new
+ * value fits. False: the heap has no room, and the old value stays. */
+LOOM_LANE lane_truth open_replace_string(const loom__rows_view *rows, uint32_t partition, unsigned char *at,
+                                         uint64_t value)
+{
+    const loom__string *string = open_string_at(value);
+    open_stored there = open_load_reference(at);
+    if (string->length > there.mark) {
+        const uint64_t bytes = open_piece_of(string->length), place = open_take_bytes(rows, bytes);
+        if (place == OPEN_NO_BYTES_LEFT)
+            return 0;
+        open_count_unused(rows, partition, there.mark);
+        there.at = place;
+        there.mark = (uint32_t)bytes;
+    }
+    open_store_string(rows, there.at, string);
+    open_store_reference(at, there.at, string->length, there.mark);
+    return 1;
+}
+
+#endif
