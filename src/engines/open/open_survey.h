@@ -158,7 +158,8 @@ LOOM_BOTH loom__survey open_survey_of(const loom__open_view *view, const open_su
 {
     double filter_bits = 64.0 - open_ready_bits((loom__slot_kind)view->kind);
     double passes = (double)sums->filter_bits / ((double)view->partitions * view->buckets * filter_bits);
-    loom__survey survey = {0};
+    loom__survey survey;
+    memset(&survey, 0, sizeof survey);
     survey.size = sums->size;
     survey.fullest_partition = sums->fullest;
     survey.displaced = sums->displaced;

@@ -299,6 +299,7 @@ const loom__machine_ops cuda_machine = {
     host_parallel,
     cuda_measure_limit,
     cuda_hash_keys,
+    NULL, /* copy_strings */
 };
 
 /* ---- the module ---- */
