@@ -38,3 +38,35 @@ TEST(test_simt_rows_upkeep, .timeout_seconds = 240)
 {
     run_case(t, "rows/upkeep", RUNS);
 }
+TEST(test_simt_rows_strings_insert_beside_insert, .timeout_seconds = 240)
+{
+    run_case(t, "rows/strings/insert+insert", RUNS);
+}
+TEST(test_simt_rows_strings_insert_beside_insert_full, .timeout_seconds = 240)
+{
+    run_case(t, "rows/strings/insert+insert/full", RUNS);
+}
+TEST(test_simt_rows_strings_insert_beside_insert_brim, .timeout_seconds = 240)
+{
+    run_case(t, "rows/strings/insert+insert/brim", RUNS);
+}
+TEST(test_simt_rows_strings_update_beside_update, .timeout_seconds = 240)
+{
+    run_case(t, "rows/strings/update+update", RUNS);
+}
+TEST(test_simt_rows_strings_update_beside_update_brim, .timeout_seconds = 240)
+{
+    run_case(t, "rows/strings/update+update/brim", RUNS);
+}
+TEST(test_simt_rows_strings_accumulate_beside_accumulate, .timeout_seconds = 240)
+{
+    run_case(t, "rows/strings/accumulate+accumulate", RUNS);
+}
+TEST(test_simt_rows_strings_find_beside_erase, .timeout_seconds = 240)
+{
+    run_case(t, "rows/strings/erase+find", RUNS);
+}
+TEST(test_simt_rows_strings_find_beside_keep, .timeout_seconds = 240)
+{
+    run_case(t, "rows/strings/keep+find", RUNS);
+}

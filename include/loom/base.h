@@ -215,7 +215,7 @@ typedef enum loom_engine {
     LOOM_ENGINE_BLOOM = 2,   /* filters only */
     LOOM_ENGINE_PERFECT = 3, /* read-mostly maps, sets and counters: every lookup reads one bucket */
     LOOM_ENGINE_CHAIN = 4,   /* multimaps whose lists grow often: their values do not move */
-    LOOM_ENGINE_ROWS = 5     /* maps, sets, counters; keys and values of any width; cpu machine */
+    LOOM_ENGINE_ROWS = 5     /* maps, sets, counters; any widths, and byte strings; cpu machine */
 } loom_engine;
 
 typedef enum loom_feature {

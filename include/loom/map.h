@@ -219,10 +219,10 @@ LOOM_API loom_status loom_map_set_workspace(loom_map *map, void *workspace, size
 /* ---- Insert ---------------------------------------------------------------------------------- */
 
 /* Replaces the contents of the table by the batch. This is the fastest way to fill a table.
- *   keys     [n] of key_bytes
- *   values   [n] of value_bytes
+ *   keys     [n] of key_bytes; LOOM_VARIABLE: a loom_strings, in this call and all others
+ *   values   [n] of value_bytes; LOOM_VARIABLE: a loom_strings
  *   flags    loom_insert_flags: which of equal keys in the batch wins, and which path the keys take
- *   status   [n], optional: OK, EXISTS or FULL
+ *   status   [n], optional: OK, EXISTS, FULL or TOO_LONG (strings)
  *   - Memory   temporary memory (loom_map_memory_required); memory for growth
  *   - Runs     as `result` says; alone. Synchronous: builds of perfect tables and multimaps, and
  *              builds in order that go by partition (docs/guide.md, "Batches")
@@ -483,26 +483,28 @@ LOOM_API loom_status loom_map_clear(loom_map *map, loom_result *result, loom_str
 LOOM_API loom_status loom_map_clone(loom_map *map, loom_map **clone, loom_stream stream);
 
 /* Writes all pairs, in no particular order, and their number.
- *   keys     [room]; NULL with room = 0: count only
- *   values   [room], optional
+ *   keys     [room]; NULL with room = 0: count only. LOOM_VARIABLE: a loom_strings_out
+ *   values   [room], optional. LOOM_VARIABLE: a loom_strings_out
  *   count    in host memory: the number of pairs in the table
- *   - Memory   allocates nothing
+ *   - Memory   allocates nothing; strings: 0.5 MB of temporary memory
  *   - Runs     synchronous, with a result too; reader
- *   - Status   TOO_SMALL: room < *count; no pair was written */
+ *   - Status   TOO_SMALL: room < *count, and no pair was written; or byte_room is not 0, but less
+ *              than `needed`: offsets were written, strings were not */
 LOOM_API loom_status loom_map_retrieve_all(loom_map *map, void *keys, void *values, uint64_t room, uint64_t *count,
                                            loom_result *result, loom_stream stream);
 
 /* Return all pairs in chunks, each pair once: open, then next until *got is 0, then close.
  *   count    optional: pairs in all
- *   keys     [room]
- *   values   [room], optional
+ *   keys     [room]; LOOM_VARIABLE: a loom_strings_out. `next` writes as many pairs as its bytes hold
+ *   values   [room], optional; LOOM_VARIABLE: likewise
  *   got      pairs that were written
  *   - Between calls the table may be read. After a call that writes to the table or moves it, even
  *     if it changed no pair, next returns CHANGED from then on: close the cursor and open another.
  *     Calls with n = 0 and calls that failed do not count as writing.
  *   - Memory   only open allocates
  *   - Runs     synchronous; reader; one thread at a time uses a cursor
- *   - Status   CHANGED; OUT_OF_MEMORY; INVALID_ARGUMENT: also room = 0 */
+ *   - Status   CHANGED; OUT_OF_MEMORY; INVALID_ARGUMENT: also room = 0; TOO_SMALL: byte_room is
+ *              less than the next string, whose bytes `needed` tells */
 LOOM_API loom_status loom_map_cursor_open(loom_map *map, loom_cursor **cursor, uint64_t *count, loom_stream stream);
 LOOM_API loom_status loom_cursor_next(loom_cursor *cursor, void *keys, void *values, uint64_t room, uint64_t *got,
                                       loom_stream stream);
@@ -513,7 +515,8 @@ LOOM_API void loom_cursor_close(loom_cursor *cursor);
  *   visit    returns 0 to go on; another value ends the visits
  *   stopped  optional: what the last visit returned
  *   - `visit` gets keys and values, [n], in host memory on every machine. They are valid during the
- *     visit. For a set `values` is NULL. `visit` may make any call: the table is not locked.
+ *     visit. LOOM_VARIABLE: they are loom_strings. For a set `values` is NULL. `visit` may make any
+ *     call: the table is not locked.
  *   - Memory   allocates
  *   - Runs     synchronous; reader
  *   - Status   CHANGED: a call wrote to the table, and the visits ended; OUT_OF_MEMORY

@@ -14,8 +14,9 @@ set(plant_files_perfect engines/perfect/perfect_ops.h engines/perfect/perfect_ce
     engines/perfect/perfect_recode.h engines/perfect/perfect_codes.h engines/perfect/perfect_repair.h)
 set(plant_files_chain engines/chain/chain_ops.h simt/machine/simt_chain.c)
 set(plant_files_rows core/slot_ops.h engines/open/open_items.h engines/open/open_ops.h engines/open/open_row_ops.h
-    engines/open/open_upkeep.h engines/open/open_walk.h)
-set(plant_files ${plant_files_open} engines/open/open_items.h engines/open/open_row_ops.h ${plant_files_filter} ${plant_files_perfect} ${plant_files_chain})
+    engines/open/open_string_ops.h engines/open/open_upkeep.h engines/open/open_walk.h)
+set(plant_files ${plant_files_open} engines/open/open_items.h engines/open/open_row_ops.h engines/open/open_string_ops.h
+    ${plant_files_filter} ${plant_files_perfect} ${plant_files_chain})
 # The kernel that runs each; for a case that has one of its own, that one.
 set(plant_kernel_perfect/recode simt_perfect_recode.c)
 set(plant_kernel_perfect/repair simt_perfect_repair.c)
@@ -32,6 +33,7 @@ set(plant_kernel_engines/perfect/perfect_repair.h simt_perfect_repair.c)
 set(plant_kernel_engines/open/open_ops.h simt_open.c)
 set(plant_kernel_engines/open/open_items.h simt_rows.c)
 set(plant_kernel_engines/open/open_row_ops.h simt_rows.c)
+set(plant_kernel_engines/open/open_string_ops.h simt_rows.c)
 set(plant_kernel_engines/open/open_walk.h simt_open.c)
 set(plant_kernel_engines/open/open_upkeep.h simt_open_upkeep.c)
 set(plant_kernel_engines/filter/filter_ops.h simt_filter.c)
@@ -1310,6 +1312,81 @@ plant(rows_lifted_key_left_in_its_slot rows/upkeep
 plant(rows_nobody_brought_home rows/upkeep
 "            if (open_bring_home("
 "            if (0 && open_bring_home(")
+
+# ---- byte strings ----
+
+plant(strings_bytes_taken_without_an_atomic rows/strings/insert+insert
+"    at = lane_draw_8(used, bytes, 1);"
+"    at = lane_load_8(used);
+    lane_store_8(used, at + bytes);")
+
+plant(strings_end_of_the_heap_not_checked rows/strings/insert+insert/brim
+"    if (at <= rows->heap_room && bytes <= rows->heap_room - at)
+        return at;"
+"    return at;")
+
+plant(strings_second_piece_taken rows/strings/insert+insert
+"    if (kind != SLOT_STRING || walk->piece < OPEN_NO_BYTES_LEFT)"
+"    if (kind != SLOT_STRING)")
+
+plant(strings_lost_piece_not_counted rows/strings/insert+insert
+"        if (settled && !stored)
+            open_drop_piece(view, walk, *value);
+"
+"")
+
+plant(strings_stored_piece_dropped rows/strings/insert+insert
+"        if (settled && !stored)"
+"        if (settled)")
+
+plant(strings_refused_key_stored rows/strings/insert+insert/brim
+"    return walk->piece != OPEN_NO_BYTES_LEFT;"
+"    walk->piece = walk->piece == OPEN_NO_BYTES_LEFT ? 0 : walk->piece;
+    return 1;")
+
+plant(strings_refusal_not_voted rows/strings/insert+insert/brim
+"lane_some(lane_poll(group, active & (walk->piece == OPEN_NO_BYTES_LEFT)));
+        const lane_truth stored"
+"active & (walk->piece == OPEN_NO_BYTES_LEFT);
+        const lane_truth stored")
+
+plant(strings_update_leaves_the_ballot rows/strings/update+update/brim
+"    lane_truth no_bytes = 0;
+    if (kind == SLOT_STRING)
+        no_bytes = lane_some(lane_poll(group, active & (walk->piece == OPEN_NO_BYTES_LEFT)));
+"
+"    lane_truth no_bytes = 0;
+    if (kind == SLOT_STRING && lane_some(lane_poll(group, active & (walk->piece == OPEN_NO_BYTES_LEFT))))
+        return OPEN_NO_BYTES;
+")
+
+plant(strings_row_not_given_back rows/strings/update+update/brim
+"        if (!open_replace_string(rows, walk->partition_index, at, value[0])) {"
+"        if (!open_replace_string(rows, walk->partition_index, at, value[0])) {
+            if (shared)
+                return 1;")
+
+plant(strings_piece_too_short rows/strings/update+update
+"    if (string->length > there.mark) {"
+"    if (0) {")
+
+plant(strings_replaced_piece_not_counted rows/strings/update+update
+"        open_count_unused(rows, partition, there.mark);
+"
+"")
+
+plant(strings_erased_not_counted rows/strings/erase+find
+"        open_drop_strings(view, walk, open_row_at(view, walk, slot));"
+"        (void)0;")
+
+plant(strings_stored_key_not_found rows/strings/insert+insert
+"    return lane_same_bytes(rows->heap + there.at, (const unsigned char *)(uintptr_t)wanted->at, there.length);"
+"    return 0;")
+
+plant(strings_value_over_the_key rows/strings/insert+insert
+"        place += open_piece_of(key->length);
+"
+"")
 
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/sim_plants.c CONTENT
 "/* Made by tests/simt/plants.cmake. */

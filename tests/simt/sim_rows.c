@@ -17,8 +17,11 @@ enum {
     MOST_KEYS = SIM_HOT_KEYS + MOST_ROOM /* all of partition 0 */
 };
 
-/* Keys and values in bytes: wide values, and numbers. */
-static const uint32_t forms[][2] = {{16, 24}, {16, 8}, {8, 16}, {12, 4}};
+/* Keys and values in bytes: wide values, and numbers. Strings: keys have 16 bytes, or 12. */
+enum { FORMS = 4, HEAP_BYTES = 5120 };
+static const uint32_t fixed_forms[FORMS][2] = {{16, 24}, {16, 8}, {8, 16}, {12, 4}};
+static const uint32_t string_forms[FORMS][2] = {
+    {LOOM_VARIABLE, LOOM_VARIABLE}, {LOOM_VARIABLE, 8}, {16, LOOM_VARIABLE}, {LOOM_VARIABLE, LOOM_VARIABLE}};
 
 typedef struct wide_key {
     uint64_t words[SIMT_ROWS_MOST_KEY / 8];
@@ -39,6 +42,9 @@ static struct {
     size_t bytes;
     uint32_t buckets, room, key_count; /* room: slots of a partition */
     wide_key keys[MOST_KEYS];          /* the hot ones first */
+    loom__string strings[MOST_KEYS];   /* that refer to them */
+    uint32_t key_length;               /* bytes of a key */
+    uint64_t heap_before;              /* bytes of the heap that were given out */
     sim_state before[MOST_KEYS], after[MOST_KEYS];
     uint32_t warps_per_block;
     scenario_call calls[SIM_MOST_CALLS];
@@ -51,6 +57,11 @@ static uint64_t upkeep_list[MOST_ROOM * (1 + (SIMT_ROWS_MOST_KEY + SIMT_ROWS_MOS
 static _Alignas(64) unsigned char memory[SIMT_MOST_WORDS * 8], memory_before[SIMT_MOST_WORDS * 8];
 
 /* ---- Values ---- */
+
+uint32_t simt_rows_value_bytes(const loom__rows_view *view, uint64_t number)
+{
+    return view->variable & LOOM__VARIABLE_VALUES ? 8 * (1 + (uint32_t)(loom__mix64(number) % 3)) : view->value_bytes;
+}
 
 void simt_rows_make_value(uint64_t number, uint32_t value_bytes, unsigned char *value)
 {
@@ -91,6 +102,8 @@ static wide_key any_wide_key(uint64_t number, uint32_t key_bytes)
 
 static uint64_t hash_of(const wide_key *key)
 {
+    if (now.view.variable & LOOM__VARIABLE_KEYS)
+        return loom__hash_bytes(key, now.key_length, now.view.lines.seed);
     return open_row_hash((const unsigned char *)key, now.view.key_bytes, now.view.lines.seed);
 }
 
@@ -101,7 +114,7 @@ static void find_families(key_families *families)
     uint32_t complete = 0;
     memset(counts, 0, sizeof counts);
     for (uint64_t i = 0; i < TRIED && complete < FAMILIES; i++) {
-        const wide_key key = any_wide_key(i, now.view.key_bytes);
+        const wide_key key = any_wide_key(i, now.key_length);
         const uint32_t tag = open_tag(hash_of(&key));
         if (loom__hash_partition(hash_of(&key), PARTITIONS) != 0 || counts[tag] == SIM_HOT_KEYS)
             continue;
@@ -116,27 +129,44 @@ static void find_families(key_families *families)
 
 static void draw_keys(uint32_t form)
 {
-    static key_families families[sizeof forms / sizeof *forms];
+    static key_families families[2 * FORMS]; /* with strings behind */
     if (!families[form].found)
         find_families(&families[form]);
     memcpy(now.keys, families[form].keys[below(FAMILIES)], sizeof families[form].keys[0]);
     for (uint32_t i = SIM_HOT_KEYS; i < now.key_count;) {
-        now.keys[i] = any_wide_key(TRIED + (uint64_t)below(UINT32_MAX), now.view.key_bytes);
+        now.keys[i] = any_wide_key(TRIED + (uint64_t)below(UINT32_MAX), now.key_length);
         i += loom__hash_partition(hash_of(&now.keys[i]), PARTITIONS) == 0;
     }
+    for (uint32_t i = 0; i < now.key_count; i++)
+        now.strings[i] = (loom__string){(uint64_t)(uintptr_t)&now.keys[i], now.key_length};
 }
 
 /* ---- The scenario ---- */
 
+static const loom__cpu_map_simd *cpu_loops(void)
+{
+    return now.c->strings ? &loom__cpu_strings_scalar : &loom__cpu_rows_scalar;
+}
+
+/* Key i, as a batch has it. */
+static const void *key_of(uint32_t i)
+{
+    return now.view.variable & LOOM__VARIABLE_KEYS ? (const void *)&now.strings[i] : &now.keys[i];
+}
+
 /* Inserts a key, if it is absent, or erases it, by the CPU machine, before the run. */
 static void set_up_key(uint32_t i, int present, uint64_t number)
 {
-    unsigned char value[SIMT_ROWS_MOST_VALUE];
+    uint64_t value[SIMT_ROWS_MOST_VALUE / 8];
+    const uint32_t bytes = simt_rows_value_bytes(&now.view, number);
+    const loom__string string = {(uint64_t)(uintptr_t)value, bytes};
     loom__cpu_counts counts = {0};
-    simt_rows_make_value(number, now.view.value_bytes, value);
-    const loom__batch batch = {
-        .keys = &now.keys[i], .values = value, .n = 1, .write = present ? LOOM__WRITE_KEEP : LOOM__WRITE_ERASE};
-    loom__cpu_rows_scalar.write(&now.view, &batch, 0, 1, 0, &counts);
+    simt_rows_make_value(number, bytes, (unsigned char *)value);
+    const loom__batch batch = {.keys = key_of(i),
+                               .values = now.view.variable & LOOM__VARIABLE_VALUES ? (const void *)&string : value,
+                               .n = 1,
+                               .write = present ? LOOM__WRITE_KEEP : LOOM__WRITE_ERASE};
+    cpu_loops()->write(&now.view, &batch, 0, 1, 0, &counts);
     now.view.lines.totals->size += present ? counts.ok : 0 - counts.ok;
     if (counts.ok > 0)
         now.before[i] = (sim_state){present, present ? number : 0};
@@ -144,19 +174,25 @@ static void set_up_key(uint32_t i, int present, uint64_t number)
 
 static void draw_table(uint64_t seed, int tiny)
 {
-    const uint32_t form = (uint32_t)(seed % (sizeof forms / sizeof *forms));
-    const uint32_t key_bytes = forms[form][0], value_bytes = forms[form][1];
+    const uint32_t form = (uint32_t)(seed % FORMS), *widths = (now.c->strings ? string_forms : fixed_forms)[form];
+    const uint32_t variable = loom__variable_columns(widths[0], widths[1]);
+    const uint32_t key_bytes = loom__row_width(widths[0]), value_bytes = loom__row_width(widths[1]);
     /* In three buckets a key may take another one's place at home; in two it cannot. */
     now.buckets = now.c->streams[0] == SIM_UPKEEP ? 3 : 2;
     now.room = now.buckets * SLOTS;
     now.key_count = SIM_HOT_KEYS + now.room;
-    const loom__open_shape shape = {SLOT_TAG, PARTITIONS, now.buckets};
+    const loom__open_shape shape = {now.c->strings ? SLOT_STRING : SLOT_TAG, PARTITIONS, now.buckets};
     const uint64_t line_bytes = PARTITIONS * open_partition_bytes(SLOT_TAG, now.buckets);
     now.view = (loom__rows_view){.lines = loom__open_view_make(&shape, TABLE_SEED),
                                  .key_bytes = key_bytes,
                                  .value_bytes = value_bytes,
-                                 .row_bytes = open_row_bytes(key_bytes, value_bytes),
-                                 .value_offset = open_row_value_offset(key_bytes, value_bytes)};
+                                 .row_bytes = open_row_bytes_of(variable, key_bytes, value_bytes),
+                                 .value_offset = open_row_value_offset(key_bytes, value_bytes),
+                                 .variable = variable,
+                                 .heap_room = variable != 0 ? HEAP_BYTES : 0,
+                                 .most_key_bytes = SIMT_ROWS_MOST_KEY,
+                                 .most_value_bytes = SIMT_ROWS_MOST_VALUE};
+    now.key_length = variable & LOOM__VARIABLE_KEYS && form == 3 ? 12 : key_bytes;
     loom__open_view *lines = &now.view.lines;
     lines->eager_depth = tiny ? 0 : (uint32_t)(seed / 5 % 2);
     lines->base = memory;
@@ -167,11 +203,18 @@ static void draw_table(uint64_t seed, int tiny)
     now.away = lines->retired_slots + PARTITIONS;
     now.view.rows = (unsigned char *)(now.away + 2);
     now.bytes = (size_t)(now.view.rows - memory) + PARTITIONS * now.room * now.view.row_bytes;
+    if (variable != 0) {
+        now.view.strings = (loom__string_totals *)(void *)(memory + now.bytes);
+        now.view.heap = (unsigned char *)(now.view.strings + 1);
+        now.bytes += sizeof *now.view.strings + HEAP_BYTES;
+        memset(now.view.strings, 0, sizeof *now.view.strings);
+        memset(now.view.heap, 0, HEAP_BYTES);
+    }
     for (uint32_t partition = 0; partition < PARTITIONS; partition++)
         loom__cpu_rows_clear_partition(lines, partition);
     *lines->totals = (loom__totals){0};
     memset(now.before, 0, sizeof now.before);
-    draw_keys(form);
+    draw_keys(now.c->strings ? FORMS + form : form);
 
     const uint32_t filled = now.c->crowded ? now.room - 1 - below(2) : below(3) == 0 ? below(8) : now.room - below(6);
     const uint32_t erases = now.c->streams[0] & (SIM_ERASE | SIM_UPDATE);
@@ -183,6 +226,8 @@ static void draw_table(uint64_t seed, int tiny)
     const uint32_t most_holes = now.c->streams[0] == SIM_UPKEEP ? now.room : 4;
     for (uint32_t holes = now.c->crowded ? 0 : below(most_holes); holes > 0; holes--)
         set_up_key(SIM_HOT_KEYS + below(now.room), 0, 0);
+    if (now.c->brim) /* room for a few more strings */
+        now.view.heap_room = now.view.strings->used + 8 * below(12);
 }
 
 static simt_map_op draw_op(uint32_t from)
@@ -238,13 +283,13 @@ static void draw_calls(uint64_t seed, int tiny)
                                           .n = tiny ? 1 : 1 + below(hot < 3 ? 2 : SIM_MOST_ITEMS)};
             if (call->rows.op == SIMT_MAP_COMBINE && !numbers)
                 call->rows.op = SIMT_MAP_OVERWRITE;
-            call->rows.staged =
-                call->rows.op >= SIMT_MAP_KEEP && call->rows.op <= SIMT_MAP_COMBINE && (seed / 7 + stream) % 2;
+            call->rows.staged = !now.c->strings && call->rows.op >= SIMT_MAP_KEEP &&
+                                call->rows.op <= SIMT_MAP_COMBINE && (seed / 7 + stream) % 2;
             call->rows.groups = 1 + below(call->rows.n);
             for (uint32_t item = 0; item < call->rows.n; item++) {
                 call->of[item] = below(hot);
                 call->items[item] =
-                    (simt_map_item){(uint64_t)(uintptr_t)&now.keys[call->of[item]], written++, 0, LOOM_INTERNAL};
+                    (simt_map_item){(uint64_t)(uintptr_t)key_of(call->of[item]), written++, 0, LOOM_INTERNAL};
             }
         }
 }
@@ -272,7 +317,11 @@ static void name_word(const void *at, char *text, size_t bytes)
 {
     const unsigned char *place = at;
     const uint64_t line = (uint64_t)(place - memory) / OPEN_LINE_BYTES, inside = (uint64_t)(place - memory) % 64;
-    if (place >= now.view.rows) {
+    if (now.view.heap != NULL && place >= now.view.heap) {
+        snprintf(text, bytes, "heap %u", (unsigned)(place - now.view.heap));
+    } else if (now.view.heap != NULL && place >= (const unsigned char *)now.view.strings) {
+        snprintf(text, bytes, place < (const unsigned char *)now.view.strings + 8 ? "used" : "unused");
+    } else if (place >= now.view.rows) {
         const uint64_t row = (uint64_t)(place - now.view.rows) / now.view.row_bytes;
         snprintf(text, bytes, "p%u b%u row %u, byte %u", (unsigned)(row / now.room), (unsigned)(row % now.room / SLOTS),
                  (unsigned)(row % SLOTS), (unsigned)((uint64_t)(place - now.view.rows) % now.view.row_bytes));
@@ -289,13 +338,35 @@ static void name_word(const void *at, char *text, size_t bytes)
 static void read_table(void)
 {
     for (uint32_t i = 0; i < now.key_count; i++) {
-        unsigned char value[SIMT_ROWS_MOST_VALUE] = {0};
+        uint64_t value[SIMT_ROWS_MOST_VALUE / 8] = {0};
+        uint32_t value_bytes = now.view.value_bytes;
         uint8_t found = 0;
         loom__cpu_counts counts = {0};
-        const loom__batch one = {.keys = &now.keys[i], .found_values = value, .found = &found, .n = 1};
-        loom__cpu_rows_scalar.find(&now.view, &one, 0, 1, 0, &counts);
-        now.after[i] = (sim_state){found, simt_rows_number(value, now.view.value_bytes)};
+        const loom__batch one = {.keys = key_of(i), .found_values = value, .found = &found, .n = 1};
+        cpu_loops()->find(&now.view, &one, 0, 1, 0, &counts);
+        if (now.view.variable & LOOM__VARIABLE_VALUES) {
+            const loom__string string = {value[0], value[1]};
+            value_bytes = string.length < sizeof value ? (uint32_t)string.length : (uint32_t)sizeof value;
+            memset(value, 0, sizeof value);
+            memcpy(value, (const void *)(uintptr_t)string.at, value_bytes);
+        }
+        const uint64_t number = simt_rows_number((const unsigned char *)value, value_bytes);
+        if (found && value_bytes != simt_rows_value_bytes(&now.view, number))
+            simt_fail("a value of %u bytes has the length of another", value_bytes);
+        now.after[i] = (sim_state){found, number};
     }
+}
+
+/* A table whose references are unsound must not be read. */
+static void judge_layout_first(void)
+{
+    loom__survey survey;
+    if (now.view.variable == 0)
+        return;
+    loom__cpu_rows_kernels.survey(sim_cpu(), &now.view, &survey, NULL);
+    if (survey.first_bad != UINT64_MAX)
+        simt_fail("afterwards bucket %llu breaks an invariant of open_ops.h or refers to strings that are not there",
+                  (unsigned long long)survey.first_bad);
 }
 
 static void judge_layout(void)
@@ -352,6 +423,35 @@ static void judge_upkeep(const simt_rows_call *call)
         judge_order();
 }
 
+/* Every byte that was given out holds a string or counts as unused, except a rest at the end that was too short. */
+static void judge_heap(void)
+{
+    loom__survey survey;
+    uint64_t unused = 0;
+    if (now.view.variable == 0)
+        return;
+    loom__cpu_rows_kernels.survey(sim_cpu(), &now.view, &survey, NULL);
+    for (uint32_t i = 0; i < OPEN_UNUSED_COPIES; i++)
+        unused += now.view.strings->unused[i].bytes;
+    const uint64_t counted = survey.in_heap + unused;
+    if (now.view.strings->used > now.view.heap_room ? counted > now.view.heap_room : counted != now.view.strings->used)
+        simt_fail("afterwards strings take %llu bytes of the heap and %llu count as unused, but %llu were given out",
+                  (unsigned long long)survey.in_heap, (unsigned long long)unused,
+                  (unsigned long long)now.view.strings->used);
+}
+
+/* Whether the heap had no room for the strings of an item, so that its refusal is right. `used` only rises. */
+static int was_short_of_bytes(const simt_map_item *asked)
+{
+    const uint64_t used = now.view.strings->used, room = now.view.heap_room;
+    uint64_t bytes = 0;
+    if (now.view.variable & LOOM__VARIABLE_KEYS)
+        bytes += open_piece_of(now.key_length);
+    if (now.view.variable & LOOM__VARIABLE_VALUES)
+        bytes += simt_rows_value_bytes(&now.view, asked->value);
+    return used > room || room - used < bytes;
+}
+
 static void judge_key(uint32_t key)
 {
     sim_operation operations[SIM_MOST_OPERATIONS];
@@ -364,6 +464,8 @@ static void judge_key(uint32_t key)
             const simt_map_item *asked = &call->items[item];
             if (call->of[item] != key)
                 continue;
+            if (asked->status == LOOM_FULL && now.c->brim && was_short_of_bytes(asked))
+                continue; /* it changed nothing */
             if (asked->status == LOOM_FULL && (used < now.room || now.after[key].present))
                 simt_fail("%s %u, item %u: FULL, but there is room, or the key is there", op_names[call->rows.op], i,
                           item);
@@ -371,14 +473,16 @@ static void judge_key(uint32_t key)
                 simt_fail("the scenario asks for one key too often");
                 return;
             }
-            operations[count++] = (sim_operation){.op = call->rows.op,
-                                                  .value = call->rows.op == SIMT_MAP_FIND ? asked->found : asked->value,
-                                                  .status = asked->status,
-                                                  .began = call->launched->began,
-                                                  .ended = call->launched->ended,
-                                                  .found = asked->found,
-                                                  .rule = call->rows.rule,
-                                                  .value_bytes = now.view.value_bytes};
+            operations[count++] =
+                (sim_operation){.op = call->rows.op,
+                                .value = call->rows.op == SIMT_MAP_FIND ? asked->found : asked->value,
+                                .status = asked->status,
+                                .began = call->launched->began,
+                                .ended = call->launched->ended,
+                                .found = asked->found,
+                                .rule = call->rows.rule,
+                                .value_bytes = now.view.variable & LOOM__VARIABLE_VALUES ? (uint32_t)sizeof(uint64_t)
+                                                                                         : now.view.value_bytes};
         }
     }
     if (!sim_history_possible(operations, count, now.before[key], now.after[key]))
@@ -434,10 +538,13 @@ int sim_rows_run(simt_schedule *schedule, const sim_options *options)
     simt.name_word = name_word;
     simt.matters = NULL;
     if (simt_run()) {
-        read_table();
-        if (now.c->streams[0] == SIM_UPKEEP)
+        judge_layout_first();
+        if (simt.failure[0] == 0)
+            read_table();
+        if (now.c->streams[0] == SIM_UPKEEP && simt.failure[0] == 0)
             judge_upkeep(&now.calls[0].rows);
         judge_layout();
+        judge_heap();
         for (uint32_t i = 0; i < now.key_count && simt.failure[0] == 0; i++)
             judge_key(i);
     }

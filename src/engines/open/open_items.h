@@ -54,17 +54,27 @@ LOOM_LANE open_found open_find_item(loom__slot_kind kind, int shared, lane_group
     return answer;
 }
 
-/* The same for tables with rows (SLOT_TAG). The lane that reports copies the value to `to`, unless that is NULL. A key
- * counts as found if its slot was ready when the lane looked: *linearisation point: the load of the ready bit*. An
- * erasure leaves the row as it is, and no row gets another key while erasures run. */
-LOOM_LANE open_found open_find_row(int shared, lane_group group, const loom__open_view *view, open_walk *walk,
-                                   unsigned char *to, lane_truth active)
+/* The same for tables with rows. The lane that reports copies the value to `to`, unless that is NULL; if values are
+ * strings, `to` gets a loom__string. A key counts as found if its slot was ready when the lane looked: *linearisation
+ * point: the load of the ready bit*. An erasure leaves the row and its strings as they are, and no row gets another key
+ * while erasures run. */
+LOOM_LANE open_found open_find_row_of(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
+                                      open_walk *walk, unsigned char *to, lane_truth active)
 {
     const loom__rows_view *rows = open_rows_of(view);
-    const open_look look = open_find_turn(SLOT_TAG, shared, group, view, walk, active);
+    const open_look look = open_find_turn(kind, shared, group, view, walk, active);
     open_found answer;
-    if (look.mine && to != NULL)
-        lane_read_bytes(to, open_row_at(view, walk, look.slot) + rows->value_offset, rows->value_bytes);
+    if (look.mine && to != NULL) {
+        const unsigned char *at = open_row_at(view, walk, look.slot) + rows->value_offset;
+        if (open_has_string_values(kind, rows)) {
+            const open_stored there = open_load_reference(at);
+            loom__string *string = (loom__string *)(void *)to;
+            string->at = (uint64_t)(uintptr_t)(rows->heap + there.at);
+            string->length = there.length;
+        } else {
+            lane_read_bytes(to, at, rows->value_bytes);
+        }
+    }
     answer.settled = look.found | !look.further;
     answer.found = look.found;
     answer.reports = look.found ? look.mine : lane_leads(group);
@@ -72,6 +82,13 @@ LOOM_LANE open_found open_find_row(int shared, lane_group group, const loom__ope
     if (!answer.settled)
         open_advance(view, walk);
     return answer;
+}
+
+/* Rows without strings. */
+LOOM_LANE open_found open_find_row(int shared, lane_group group, const loom__open_view *view, open_walk *walk,
+                                   unsigned char *to, lane_truth active)
+{
+    return open_find_row_of(SLOT_TAG, shared, group, view, walk, to, active);
 }
 
 /* FETCH, RESERVE: *value is valid on the lane that reports. */

@@ -517,10 +517,13 @@ LOOM_LANE open_outcome open_update_turn(loom__slot_kind kind, int shared, lane_g
     lane_truth done = 0;
     if (look.mine) /* on one lane at most (I1) */
         done = open_meet(kind, SLOT_OVERWRITE, LOOM__ADD, shared, view, walk, look.slot, look.pair, &value);
-    if (kind == SLOT_STRING && lane_some(lane_poll(group, active & (walk->piece == OPEN_NO_BYTES_LEFT))))
-        return OPEN_NO_BYTES;
+    lane_truth no_bytes = 0;
+    if (kind == SLOT_STRING)
+        no_bytes = lane_some(lane_poll(group, active & (walk->piece == OPEN_NO_BYTES_LEFT)));
     if (slot_has_tag(kind) && shared && !lane_some(lane_poll(group, done)) && (look.found | look.waits))
         return OPEN_GO_ON; /* another group has the row: repeat the turn */
+    if (no_bytes)
+        return OPEN_NO_BYTES;
     if (look.found)
         return OPEN_DONE;
     if (!look.further)

@@ -9,7 +9,7 @@
 
 static const loom_status status_of_outcome[] = {
     [OPEN_GO_ON] = LOOM_INTERNAL,   [OPEN_DONE] = LOOM_OK,      [OPEN_WAS_THERE] = LOOM_EXISTS,
-    [OPEN_ABSENT] = LOOM_NOT_FOUND, [OPEN_NO_ROOM] = LOOM_FULL,
+    [OPEN_ABSENT] = LOOM_NOT_FOUND, [OPEN_NO_ROOM] = LOOM_FULL, [OPEN_NO_BYTES] = LOOM_FULL,
 };
 
 /* value[0] is the address of the item's value, value[1] that of a found one. */
@@ -17,16 +17,18 @@ LOOM_LANE open_answer turn(int shared, const simt_rows_call *call, lane_group gr
                            lane_truth active)
 {
     const loom__open_view *view = &call->view.lines;
+    const loom__slot_kind kind = (loom__slot_kind)view->kind;
     if (call->op == SIMT_MAP_FIND) {
-        const open_found found = open_find_row(shared, group, view, walk, (unsigned char *)(uintptr_t)value[1], active);
+        const open_found found =
+            open_find_row_of(kind, shared, group, view, walk, (unsigned char *)(uintptr_t)value[1], active);
         const open_answer answer = {found.settled ? found.found ? OPEN_DONE : OPEN_ABSENT : OPEN_GO_ON, found.reports};
         return answer;
     }
     if (call->op == SIMT_MAP_ERASE)
-        return open_erase_item(SLOT_TAG, shared, group, view, walk, active);
+        return open_erase_item(kind, shared, group, view, walk, active);
     if (call->op == SIMT_MAP_UPDATE)
-        return open_update_item(SLOT_TAG, shared, group, view, walk, value[0], active);
-    return open_insert_item(SLOT_TAG, simt_slot_mode(call->op), call->rule, shared, group, view, walk, value, active);
+        return open_update_item(kind, shared, group, view, walk, value[0], active);
+    return open_insert_item(kind, simt_slot_mode(call->op), call->rule, shared, group, view, walk, value, active);
 }
 
 LOOM_LANE void run(int shared, const simt_rows_call *call)
@@ -40,14 +42,20 @@ LOOM_LANE void run(int shared, const simt_rows_call *call)
     for (int begin = 1;;) {
         if (begin) {
             const uint64_t key = simt_items_begin(&own)->key;
-            walk = open_start(SLOT_TAG, &rows->lines, key != 0 ? key : (uint64_t)(uintptr_t)nobody);
+            walk = open_start((loom__slot_kind)rows->lines.kind, &rows->lines,
+                              key != 0 ? key : (uint64_t)(uintptr_t)nobody);
             walk.staged = call->staged;
         }
         if (!lane_going(group, own.active))
             break;
         uint64_t given[SIMT_ROWS_MOST_VALUE / 8], found[SIMT_ROWS_MOST_VALUE / 8] = {0};
         uint64_t value[2] = {(uint64_t)(uintptr_t)given, (uint64_t)(uintptr_t)found};
-        simt_rows_make_value(own.item->value, rows->value_bytes, (unsigned char *)given);
+        const int strings = (rows->variable & LOOM__VARIABLE_VALUES) != 0;
+        const uint32_t given_bytes = simt_rows_value_bytes(rows, own.item->value);
+        const loom__string string = {(uint64_t)(uintptr_t)given, given_bytes};
+        simt_rows_make_value(own.item->value, given_bytes, (unsigned char *)given);
+        if (strings)
+            value[0] = (uint64_t)(uintptr_t)&string;
         const open_answer answer = turn(shared, call, group, &walk, value, own.active);
         begin = own.active && answer.outcome != OPEN_GO_ON;
         if (call->staged)
@@ -57,8 +65,17 @@ LOOM_LANE void run(int shared, const simt_rows_call *call)
             continue;
         if (answer.reports) {
             const int stored = call->op == SIMT_MAP_FETCH && answer.outcome == OPEN_DONE;
+            uint32_t found_bytes = rows->value_bytes;
+            if (strings) { /* reads what it refers to; without an answer, the empty string */
+                const loom__string there = {found[0], found[1]};
+                found_bytes = (uint32_t)there.length;
+                if (found_bytes > SIMT_ROWS_MOST_VALUE)
+                    simt_fail("a value has %u bytes", found_bytes);
+                else
+                    lane_read_bytes((unsigned char *)found, (const unsigned char *)(uintptr_t)there.at, found_bytes);
+            }
             simt_items_answer(&own, status_of_outcome[answer.outcome],
-                              simt_rows_number((const unsigned char *)(stored ? given : found), rows->value_bytes));
+                              simt_rows_number((const unsigned char *)(stored ? given : found), found_bytes));
         }
         simt_items_next(&own);
     }

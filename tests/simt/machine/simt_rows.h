@@ -11,7 +11,7 @@ enum {
     SIMT_ROWS_MOST_VALUE = 24
 };
 
-/* Items hold the address of their key. A value is the item's number, as often as it fits: a value that is a mixture of
+/* Items hold the address of their key, or of its loom__string. Values that are strings have 8, 16 or 24 bytes. A value is the item's number, as often as it fits: a value that is a mixture of
  * two shows itself. */
 typedef struct simt_rows_call {
     simt_map_op op;
@@ -27,6 +27,8 @@ typedef struct simt_rows_call {
     uint32_t room, *away; /* of open_upkeep.h */
 } simt_rows_call;
 
+/* Bytes of the value with this number. */
+uint32_t simt_rows_value_bytes(const loom__rows_view *view, uint64_t number);
 void simt_rows_make_value(uint64_t number, uint32_t value_bytes, unsigned char *value);
 /* Fails the run if the value is a mixture. */
 uint64_t simt_rows_number(const unsigned char *value, uint32_t value_bytes);
