@@ -849,8 +849,14 @@ TEST(test_rows_strings_arguments)
     keys = (loom_strings){offsets, NULL};
     CHECK_REFUSED(loom_map_insert(map, &keys, numbers, 3, LOOM_KEEP, NULL, NULL, NULL), LOOM_INVALID_ARGUMENT);
     CHECK_EQ(map_size(map), 0);
+    const uint64_t no_offsets[3] = {0, 0, 0};
+    const loom_strings empty = {no_offsets, NULL}; /* the empty string, twice */
+    CHECK_OK(loom_map_insert(map, &empty, numbers, 2, LOOM_KEEP | LOOM_IN_ORDER, status, NULL, NULL));
+    CHECK_EQ(status[0], LOOM_OK);
+    CHECK_EQ(status[1], LOOM_EXISTS);
+    CHECK_OK(loom_map_erase(map, &empty, 1, NULL, NULL, NULL));
     keys.bytes = "abcd";
-    CHECK_OK(loom_map_insert(map, &keys, numbers, 3, LOOM_KEEP, status, NULL, NULL));
+    CHECK_OK(loom_map_insert(map, &keys, numbers, 3, LOOM_KEEP, status, NULL, NULL)); /* "abc", "" and "d" */
     CHECK_EQ(map_size(map), 3);
     CHECK_REFUSED(loom_map_find_strings(map, &keys, 3, ends, NULL, 0, &needed, NULL, NULL, NULL), LOOM_UNSUPPORTED);
     CHECK_REFUSED(loom_map_reserve_values(map, 100, NULL), LOOM_UNSUPPORTED);
