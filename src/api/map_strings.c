@@ -26,7 +26,8 @@ static void refer_piece(void *argument, uint64_t piece)
     referring *all = argument;
     const uint64_t begin = piece * PIECE, end = all->n - begin < PIECE ? all->n : begin + PIECE;
     const uint64_t *offsets = all->given->offsets + all->first;
-    const uint64_t base = (uint64_t)(uintptr_t)all->given->bytes;
+    static const unsigned char nothing; /* empty strings have an address, too */
+    const uint64_t base = (uint64_t)(uintptr_t)(all->given->bytes != NULL ? all->given->bytes : &nothing);
     uint64_t bytes = 0, falling = UINT64_MAX;
     for (uint64_t i = begin; i < end; i++) {
         const uint64_t length = offsets[i + 1] - offsets[i];

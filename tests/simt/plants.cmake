@@ -1367,7 +1367,7 @@ plant(strings_row_not_given_back rows/strings/update+update/brim
                 return 1;")
 
 plant(strings_piece_too_short rows/strings/update+update
-"    if (string->length > there.mark) {"
+"    if (string.length > there.mark) {"
 "    if (0) {")
 
 plant(strings_replaced_piece_not_counted rows/strings/update+update
@@ -1380,11 +1380,11 @@ plant(strings_erased_not_counted rows/strings/erase+find
 "        (void)0;")
 
 plant(strings_stored_key_not_found rows/strings/insert+insert
-"    return lane_same_bytes(rows->heap + there.at, (const unsigned char *)(uintptr_t)wanted->at, there.length);"
+"    return lane_same_bytes(rows->heap + there.at, (const unsigned char *)(uintptr_t)wanted.at, there.length);"
 "    return 0;")
 
 plant(strings_value_over_the_key rows/strings/insert+insert
-"        place += open_piece_of(key->length);
+"        place += open_piece_of(key.length);
 "
 "")
 

@@ -348,7 +348,8 @@ static void read_table(void)
             const loom__string string = {value[0], value[1]};
             value_bytes = string.length < sizeof value ? (uint32_t)string.length : (uint32_t)sizeof value;
             memset(value, 0, sizeof value);
-            memcpy(value, (const void *)(uintptr_t)string.at, value_bytes);
+            if (value_bytes > 0)
+                memcpy(value, (const void *)(uintptr_t)string.at, value_bytes);
         }
         const uint64_t number = simt_rows_number((const unsigned char *)value, value_bytes);
         if (found && value_bytes != simt_rows_value_bytes(&now.view, number))

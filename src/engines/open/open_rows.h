@@ -152,6 +152,18 @@ LOOM_BOTH loom__table_slots open_rows_table_slots(const loom__rows_view *view)
     return table;
 }
 
+/* The reference at an address. References of a batch that a CPU has split lie between values of any width. */
+LOOM_LANE loom__string open_string_at(uint64_t address)
+{
+#if defined(__CUDA_ARCH__)
+    return *(const loom__string *)address;
+#else
+    loom__string string;
+    memcpy(&string, (const void *)(uintptr_t)address, sizeof string);
+    return string;
+#endif
+}
+
 /* ---- Hashes ---- */
 
 /* Keys of 4 and 8 bytes have the hash that they have in every table. */

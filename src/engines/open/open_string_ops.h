@@ -25,11 +25,6 @@ LOOM_LANE int open_has_string_values(loom__slot_kind kind, const loom__rows_view
     return kind == SLOT_STRING && (rows->variable & LOOM__VARIABLE_VALUES) != 0;
 }
 
-LOOM_LANE const loom__string *open_string_at(uint64_t address)
-{
-    return (const loom__string *)(uintptr_t)address;
-}
-
 LOOM_LANE open_stored open_load_reference(const unsigned char *at)
 {
     open_stored there;
@@ -58,9 +53,9 @@ LOOM_LANE void open_store_string(const loom__rows_view *rows, uint64_t place, co
 /* Whether a table must refuse these strings, whatever its room. `value` is 0 or the address of the value. */
 LOOM_LANE lane_truth open_is_too_long(loom__slot_kind kind, const loom__rows_view *rows, uint64_t key, uint64_t value)
 {
-    if (open_has_string_keys(kind, rows) && open_string_at(key)->length > rows->most_key_bytes)
+    if (open_has_string_keys(kind, rows) && open_string_at(key).length > rows->most_key_bytes)
         return 1;
-    return open_has_string_values(kind, rows) && value != 0 && open_string_at(value)->length > rows->most_value_bytes;
+    return open_has_string_values(kind, rows) && value != 0 && open_string_at(value).length > rows->most_value_bytes;
 }
 
 /* ---- the heap ---- */
@@ -100,9 +95,9 @@ LOOM_LANE uint64_t open_piece_bytes(const loom__rows_view *rows, uint64_t key, u
 {
     uint64_t bytes = 0;
     if (rows->variable & LOOM__VARIABLE_KEYS)
-        bytes += open_piece_of(open_string_at(key)->length);
+        bytes += open_piece_of(open_string_at(key).length);
     if (rows->variable & LOOM__VARIABLE_VALUES)
-        bytes += open_piece_of(open_string_at(value)->length);
+        bytes += open_piece_of(open_string_at(value).length);
     return bytes;
 }
 
@@ -168,11 +163,11 @@ LOOM_LANE uint64_t open_hash_of_row(loom__slot_kind kind, const loom__open_view 
 /* Whether the row's key is the walk's. The length and 32 bits of the hash refuse nearly every other key. */
 LOOM_LANE lane_truth open_same_string(const loom__rows_view *rows, const open_walk *walk, const unsigned char *row)
 {
-    const loom__string *wanted = open_string_at(walk->key);
+    const loom__string wanted = open_string_at(walk->key);
     const open_stored there = open_load_reference(row);
-    if (there.length != wanted->length || there.mark != walk->lower)
+    if (there.length != wanted.length || there.mark != walk->lower)
         return 0;
-    return lane_same_bytes(rows->heap + there.at, (const unsigned char *)(uintptr_t)wanted->at, there.length);
+    return lane_same_bytes(rows->heap + there.at, (const unsigned char *)(uintptr_t)wanted.at, there.length);
 }
 
 /* ---- rows ---- */
@@ -184,17 +179,17 @@ LOOM_LANE void open_store_strings(const loom__rows_view *rows, const open_walk *
 {
     uint64_t place = walk->piece;
     if (rows->variable & LOOM__VARIABLE_KEYS) {
-        const loom__string *key = open_string_at(walk->key);
-        open_store_string(rows, place, key);
-        open_store_reference(row, place, key->length, walk->lower);
-        place += open_piece_of(key->length);
+        const loom__string key = open_string_at(walk->key);
+        open_store_string(rows, place, &key);
+        open_store_reference(row, place, key.length, walk->lower);
+        place += open_piece_of(key.length);
     } else {
         lane_write_bytes(row, (const unsigned char *)(uintptr_t)walk->key, rows->key_bytes);
     }
     if (rows->variable & LOOM__VARIABLE_VALUES) {
-        const loom__string *string = open_string_at(value);
-        open_store_string(rows, place, string);
-        open_store_reference(row + rows->value_offset, place, string->length, (uint32_t)open_piece_of(string->length));
+        const loom__string string = open_string_at(value);
+        open_store_string(rows, place, &string);
+        open_store_reference(row + rows->value_offset, place, string.length, (uint32_t)open_piece_of(string.length));
     } else if (rows->value_bytes > 0) {
         lane_write_bytes(row + rows->value_offset, (const unsigned char *)(uintptr_t)value, rows->value_bytes);
     }
@@ -205,18 +200,18 @@ LOOM_LANE void open_store_strings(const loom__rows_view *rows, const open_walk *
 LOOM_LANE lane_truth open_replace_string(const loom__rows_view *rows, uint32_t partition, unsigned char *at,
                                          uint64_t value)
 {
-    const loom__string *string = open_string_at(value);
+    const loom__string string = open_string_at(value);
     open_stored there = open_load_reference(at);
-    if (string->length > there.mark) {
-        const uint64_t bytes = open_piece_of(string->length), place = open_take_bytes(rows, bytes);
+    if (string.length > there.mark) {
+        const uint64_t bytes = open_piece_of(string.length), place = open_take_bytes(rows, bytes);
         if (place == OPEN_NO_BYTES_LEFT)
             return 0;
         open_count_unused(rows, partition, there.mark);
         there.at = place;
         there.mark = (uint32_t)bytes;
     }
-    open_store_string(rows, there.at, string);
-    open_store_reference(at, there.at, string->length, there.mark);
+    open_store_string(rows, there.at, &string);
+    open_store_reference(at, there.at, string.length, there.mark);
     return 1;
 }
 

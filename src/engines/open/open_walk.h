@@ -60,8 +60,8 @@ LOOM_LANE uint64_t open_wanted(loom__slot_kind kind, const open_walk *walk)
 LOOM_LANE uint64_t open_hash(loom__slot_kind kind, const loom__open_view *view, uint64_t key)
 {
     if (kind == SLOT_STRING && open_rows_of(view)->variable & LOOM__VARIABLE_KEYS) {
-        const loom__string *string = (const loom__string *)(uintptr_t)key;
-        return loom__hash_bytes((const void *)(uintptr_t)string->at, string->length, view->seed);
+        const loom__string string = open_string_at(key);
+        return loom__hash_bytes((const void *)(uintptr_t)string.at, string.length, view->seed);
     }
     if (slot_has_tag(kind))
         return open_row_hash_called((const unsigned char *)(uintptr_t)key, open_rows_of(view)->key_bytes, view->seed);

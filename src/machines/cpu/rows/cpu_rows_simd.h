@@ -34,9 +34,11 @@ static const uint8_t status_of_outcome[] = {
 #include "machines/cpu/core/cpu_map_simd.h"
 
 enum {
-    AHEAD = 16,       /* find: keys between stages 1 and 2 */
-    BLOCK = 64,       /* find: keys between stages 2 and 3; their rows stay in the L1 cache */
-    RING = 128,       /* a power of two, at least BLOCK + AHEAD */
+    AHEAD = 16, /* find: keys between stages 1 and 2 */
+    BLOCK = 64, /* find: keys between stages 2 and 3; their rows stay in the L1 cache */
+    RING = 128, /* a power of two, at least BLOCK + AHEAD */
+    BYTES_AHEAD =
+        16, /* strings: keys between the prefetch of their bytes and stage 1; those of a split batch lie anywhere */
     WRITE_AHEAD = 24, /* writes: keys between stage 1 and the turn, */
     LOOK_AHEAD = 8,   /*   and between stage 2 and the turn */
     REFER_AHEAD = 4,  /*   and, for strings, between a look at the row and the turn */
@@ -143,7 +145,7 @@ LOOM_LANE void find_refer(const loom__rows_view *rows, sought *one)
     if (one->row == NULL)
         return;
     memcpy(&stored, one->row, sizeof stored);
-    if (stored.mark == one->walk.lower && stored.length == open_string_at(one->walk.key)->length)
+    if (stored.mark == one->walk.lower && stored.length == open_string_at(one->walk.key).length)
         prefetch_string(rows, stored.at, stored.length);
     else
         one->row = NULL;
@@ -269,6 +271,14 @@ LOOM_LANE void write_refer(const loom__rows_view *rows, uint64_t index, const st
         prefetch_string(rows, stored.at, stored.length);
 }
 
+LOOM_LANE void prefetch_bytes(uint64_t key)
+{
+    const loom__string string = open_string_at(key);
+    lane_prefetch((const void *)(uintptr_t)string.at);
+    if (string.length > 0)
+        lane_prefetch((const void *)(uintptr_t)(string.at + string.length - 1));
+}
+
 /* Keys before their turn: where they lie, and which of them enters a stage next. */
 typedef struct stages {
     const void *keys;
@@ -294,6 +304,8 @@ LOOM_LANE stages write_begin(loom__slot_kind kind, int shared, const loom__rows_
 /* Brings each stage one key on, before a key takes its turn. */
 LOOM_LANE void write_ahead(loom__slot_kind kind, int shared, const loom__rows_view *rows, stages *at, started *ring)
 {
+    if (open_has_string_keys(kind, rows) && at->next + BYTES_AHEAD < at->end)
+        prefetch_bytes(address_of(at->keys, at->stride, at->next + BYTES_AHEAD));
     if (at->next < at->end)
         write_start(kind, rows, address_of(at->keys, at->stride, at->next), at->next, ring);
     if (at->looked < at->end)

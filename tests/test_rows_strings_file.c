@@ -1,0 +1,165 @@
+/* Tables with byte strings in files: damaged ones, and golden ones; and a word list. */
+#include "harness/strings_fixture.h"
+
+/* ---- Files ------------------------------------------------------------------------------------------------ */
+
+TEST(test_rows_strings_damaged_files_are_refused)
+{
+    loom_context *context = make_context(t);
+    universe u = make_universe(LOOM_VARIABLE, LOOM_VARIABLE, 20, 30, 60);
+    loom_map_config config = config_of(&u, 60);
+    loom_map *map = make_map_from(context, &config), *loaded;
+    rows r = draw_rows(t, &u, u.keys.n, 0);
+    size_t bytes;
+    insert_rows(map, &u, &r, LOOM_KEEP, 0);
+    CHECK_OK(loom_map_save(map, test_path(t, "whole"), NULL));
+    unsigned char *file = test_read_file(test_path(t, "whole"), &bytes);
+    for (size_t at = 0; at < bytes; at += t->quick ? 61 : 7) {
+        file[at] ^= 16;
+        test_write_file(test_path(t, "damaged"), file, bytes);
+        CHECK(loom_map_load(context, test_path(t, "damaged"), &loaded, NULL) != LOOM_OK);
+        file[at] ^= 16;
+    }
+    free(file);
+    free_rows(&r);
+    free_universe(&u);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
+/* The golden files of tables with strings: the library must read them, and write the same bytes, for ever. `loom_tests
+ * --write-golden-strings DIR` writes them anew; tests/test_file_golden.c says when. */
+enum { GOLDEN = 150 };
+
+static universe golden_universe(int values)
+{
+    return make_universe(LOOM_VARIABLE, values ? LOOM_VARIABLE : 8, 40, values ? 25 : 0, GOLDEN);
+}
+
+static loom_map *make_golden(loom_context *context, universe *u)
+{
+    loom_map_config config = config_of(u, GOLDEN);
+    config.string_bytes = 8192;
+    loom_map *map = NULL;
+    rows r = {.n = GOLDEN, .keys = u->keys, .values = make_texts(u->value_bytes, GOLDEN, 25)};
+    for (uint64_t i = 0; i < GOLDEN; i++) {
+        u->numbers[i] = i * UINT64_C(0xd1342543de82ef95) + 7;
+        u->present[i] = !is_too_long(u, i);
+        add_value(u, &r, u->numbers[i]);
+    }
+    CHECK_OK(loom_map_create(context, &config, &map));
+    (void)loom_map_insert(map, argument_of(&r.keys), argument_of(&r.values), GOLDEN, LOOM_KEEP | LOOM_IN_ORDER, NULL,
+                          NULL, NULL);
+    const loom_strings third = {u->keys.offsets + 3, u->keys.bytes};
+    CHECK_OK(loom_map_erase(map, &third, 1, NULL, NULL, NULL)); /* unused bytes are part of files */
+    u->present[3] = 0;
+    free_texts(&r.values);
+    return map;
+}
+
+static loom_context *golden_context(void)
+{
+    loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
+    loom_context *context = NULL;
+    config.machine = LOOM_MACHINE_CPU;
+    config.threads = 1; /* threads that fill partitions side by side take pieces of the heap in any order */
+    config.fixed_seed = 1;
+    config.seed = UINT64_C(0x10c0ffee);
+    CHECK_OK(loom_context_create(&config, &context));
+    return context;
+}
+
+static void golden_path(char *path, size_t bytes, const char *directory, int values)
+{
+    snprintf(path, bytes, "%s/golden_rows_map_strings_%s.loom", directory, values ? "strings" : "8");
+}
+
+TEST_MODE(write_golden_strings, "--write-golden-strings")
+{
+    for (int values = 0; values < 2; values++) {
+        char path[512];
+        loom_context *context = golden_context();
+        universe u = golden_universe(values);
+        loom_map *map = make_golden(context, &u);
+        golden_path(path, sizeof path, argument, values);
+        CHECK_OK(loom_map_save(map, path, NULL));
+        loom_map_destroy(map);
+        free_universe(&u);
+        loom_context_destroy(context);
+    }
+    return 0;
+}
+
+TEST(test_rows_strings_golden_files)
+{
+    for (int values = 0; values < 2; values++) {
+        char path[512];
+        loom_context *context = golden_context();
+        universe u = golden_universe(values);
+        loom_map *map = make_golden(context, &u), *loaded = NULL;
+        size_t bytes, wanted_bytes;
+        golden_path(path, sizeof path, t->data, values);
+        CHECK_OK(loom_map_load(context, path, &loaded, NULL));
+        check_all(t, loaded, &u);
+        CHECK_OK(loom_map_save(map, test_path(t, "again"), NULL));
+        unsigned char *file = test_read_file(test_path(t, "again"), &bytes),
+                      *wanted = test_read_file(path, &wanted_bytes);
+        CHECK_EQ(bytes, wanted_bytes);
+        CHECK_BYTES(file, wanted, bytes);
+        free(file);
+        free(wanted);
+        loom_map_destroy(loaded);
+        loom_map_destroy(map);
+        free_universe(&u);
+        loom_context_destroy(context);
+    }
+}
+
+/* ---- Words ------------------------------------------------------------------------------------------------ */
+
+/* A word list of Debian (package wamerican, which ./dev setup installs): every word goes in, and is found. */
+TEST(test_rows_strings_word_list)
+{
+    static const char path[] = "/usr/share/dict/words";
+    FILE *there = fopen(path, "rb");
+    if (there == NULL)
+        SKIP("%s is not here; install a word list, for example Debian's wamerican (./dev setup)", path);
+    fclose(there);
+    size_t bytes;
+    unsigned char *text = test_read_file(path, &bytes);
+    texts words = make_texts(LOOM_VARIABLE, bytes + 1, 1);
+    for (size_t at = 0, end; at < bytes; at = end + 1) {
+        for (end = at; end < bytes && text[end] != '\n'; end++)
+            continue;
+        add_text(&words, text + at, end - at);
+    }
+    loom_context *context = make_context(t);
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    loom_map *map = NULL;
+    config.key_bytes = LOOM_VARIABLE;
+    config.value_bytes = 8;
+    CHECK_OK(loom_map_create(context, &config, &map));
+    uint64_t *numbers = test_allocate(words.n * sizeof *numbers), *found = test_allocate(words.n * sizeof *found);
+    for (uint64_t i = 0; i < words.n; i++)
+        numbers[i] = i;
+    loom_result result = {0};
+    CHECK_OK(loom_map_insert(map, &words.given, numbers, words.n, LOOM_KEEP | LOOM_IN_ORDER, NULL, &result, NULL));
+    CHECK_EQ(result.ok + result.exists, words.n);
+    CHECK_EQ(map_size(map), result.ok);
+    CHECK_OK(loom_map_find(map, &words.given, words.n, found, NULL, NULL, &result, NULL));
+    CHECK_EQ(result.ok, words.n);
+    for (uint64_t i = 0; i < words.n; i++) {
+        uint64_t length, other_length;
+        const unsigned char *word = text_at(&words, i, &length), *other = text_at(&words, found[i], &other_length);
+        CHECK(found[i] <= i);
+        CHECK_EQ(length, other_length);
+        CHECK_BYTES(word, other, length);
+    }
+    checked_verify(map);
+    free(numbers);
+    free(found);
+    free(text);
+    free_texts(&words);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
