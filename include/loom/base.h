@@ -215,7 +215,7 @@ typedef enum loom_engine {
     LOOM_ENGINE_BLOOM = 2,   /* filters only */
     LOOM_ENGINE_PERFECT = 3, /* read-mostly maps, sets and counters: every lookup reads one bucket */
     LOOM_ENGINE_CHAIN = 4,   /* multimaps whose lists grow often: their values do not move */
-    LOOM_ENGINE_ROWS = 5     /* maps, sets, counters; any widths, and byte strings; cpu machine */
+    LOOM_ENGINE_ROWS = 5     /* maps, sets, counters; any widths, and byte strings */
 } loom_engine;
 
 typedef enum loom_feature {
@@ -338,8 +338,9 @@ typedef enum loom_insert_flags {
      * LOOM_DIRECTLY does not: LOOM_DIRECTLY with either of them is INVALID_ARGUMENT. */
     LOOM_BY_PARTITION = 4, /* Sort by partition, then fill each partition as a whole; runs alone.
                               Without LOOM_IN_ORDER, a batch that cannot take this path returns
-                              UNSUPPORTED. Inserts into perfect tables ignore the flag, and
-                              multimaps take another path instead */
+                              UNSUPPORTED. Inserts into perfect tables, and all batches of the
+                              rows engine on the cuda machine, ignore the flag; multimaps take
+                              another path instead */
     LOOM_DIRECTLY = 8,     /* insert key by key; open tables: without temporary memory */
 
     /* The build of an open table on the cuda machine takes temporary memory of less than a quarter

@@ -3,6 +3,7 @@
  *   cuda_lanes.cuh       the lane primitives
  *   cuda_tile.cuh        moves keys and answers of one warp between its shared memory and the batch
  *   cuda_items.cuh       widths and tiles of bulk calls on tables
+ *   cuda_item_queue.cuh  gives the items of a tile to groups of lanes
  *   cuda_merge.cuh       merges equal keys of a thread block
  *   cuda_finish.cuh      turns a call's counts into its result
  *   cuda_outcomes.cuh    counts the outcomes of a thread block's keys
@@ -24,8 +25,10 @@
  *   cuda_open_combine.cu combines rows with equal keys before they go to the table
  *   cuda_open_scan.cu    reads or writes whole tables: clear, survey
  *   cuda_open_upkeep.cu  upkeep of partitions
+ *   cuda_open_views.cuh  view structs with and without rows, as arguments of kernels
  *   cuda_perfect.cuh     the perfect engine, and the list of its files
  *   cuda_multi.cuh       multimaps, and the list of their files
+ *   cuda_rows_engine.cuh the rows engine, and the list of its files
  *   cuda_copy_lists.cuh  copies lists of any lengths
  *   cuda_sort.cuh        sorts the keys of a batch with their positions; cuda_sort.cu
  *   cuda_in_order.cu     inserts batches in order (LOOM_IN_ORDER): sorts the keys, inserts one of equal keys

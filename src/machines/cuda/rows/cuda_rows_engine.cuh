@@ -1,4 +1,10 @@
-/* Kernels of the rows engine, and what its files share. */
+/* The rows engine on the cuda machine: declarations that its files share.
+ *
+ *   cuda_rows_calls.cu     bulk calls: launches kernels, writes results
+ *   cuda_rows_find.cu      lookups
+ *   cuda_rows_write.cu     writes key by key; moves all rows to another table
+ *   cuda_rows_in_order.cu  inserts batches in order (LOOM_IN_ORDER)
+ * Whole tables are read and put in order by the open engine's files (cuda_open_scan.cu, cuda_open_upkeep.cu). */
 #ifndef LOOM_CUDA_ROWS_ENGINE_CUH
 #define LOOM_CUDA_ROWS_ENGINE_CUH
 
