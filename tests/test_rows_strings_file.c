@@ -1,5 +1,8 @@
 /* Tables with byte strings in files: damaged ones, and golden ones; and a word list. */
+#include "harness/file_surgery.h"
 #include "harness/strings_fixture.h"
+
+#include "engines/open/open_rows.h"
 
 /* ---- Files ------------------------------------------------------------------------------------------------ */
 
@@ -20,6 +23,62 @@ TEST(test_rows_strings_damaged_files_are_refused)
         CHECK(loom_map_load(context, test_path(t, "damaged"), &loaded, NULL) != LOOM_OK);
         file[at] ^= 16;
     }
+    free(file);
+    free_rows(&r);
+    free_universe(&u);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
+/* References that lead out of the heap, or to another string, in files whose checksums are right. */
+TEST(test_rows_strings_crafted_references_are_refused)
+{
+    loom_context *context = make_context(t);
+    universe u = make_universe(LOOM_VARIABLE, LOOM_VARIABLE, 20, 30, 60);
+    loom_map_config config = config_of(&u, 60);
+    loom_map *map = make_map_from(context, &config), *loaded;
+    rows r = draw_rows(t, &u, u.keys.n, 0);
+    size_t bytes;
+    insert_rows(map, &u, &r, LOOM_KEEP, 0);
+    CHECK_OK(loom_map_save(map, test_path(t, "sound"), NULL));
+    unsigned char *file = test_read_file(test_path(t, "sound"), &bytes);
+    const surgery_head head = surgery_header(file);
+    CHECK_EQ(head.file.sections, 3);
+    const uint64_t heap = head.sections[2].bytes, row_bytes = 2 * sizeof(open_stored);
+    const uint64_t line_unit = head.sections[0].unit, row_unit = head.sections[1].unit;
+    CHECK_EQ(row_unit, line_unit / OPEN_LINE_BYTES * open_slots(SLOT_TAG) * row_bytes);
+    uint32_t changed = 0;
+    for (uint64_t slot = 0; slot < head.sections[1].bytes / row_bytes; slot++) {
+        const uint64_t bucket = slot / open_slots(SLOT_TAG);
+        uint16_t tag;
+        memcpy(&tag, file + head.sections[0].at + bucket * OPEN_LINE_BYTES + slot % open_slots(SLOT_TAG) * 2, 2);
+        if (tag == 0)
+            continue;
+        for (int value = 0; value < 2; value++) {
+            unsigned char *at = file + head.sections[1].at + slot * row_bytes + (value ? sizeof(open_stored) : 0);
+            open_stored sound, bad[5];
+            memcpy(&sound, at, sizeof sound);
+            for (int i = 0; i < 5; i++)
+                bad[i] = sound;
+            bad[0].at = heap;
+            bad[1].at = UINT64_MAX - 7;
+            bad[2].length = UINT32_MAX;
+            bad[3].at += 1;
+            bad[4].mark = value ? UINT32_MAX - 7 : sound.mark + 1;
+            for (int i = 0; i < 5; i++) {
+                if (sound.length == 0 && (i < 2 || i == 3)) /* the empty string may lie anywhere */
+                    continue;
+                test_note("slot %llu, %s, change %d", (unsigned long long)slot, value ? "value" : "key", i);
+                memcpy(at, &bad[i], sizeof sound);
+                surgery_sign(file, bytes);
+                test_write_file(test_path(t, "crafted"), file, bytes);
+                CHECK_REFUSED(loom_map_load(context, test_path(t, "crafted"), &loaded, NULL), LOOM_BAD_FILE);
+                changed++;
+            }
+            memcpy(at, &sound, sizeof sound);
+        }
+    }
+    CHECK_GE(changed, 200);
     free(file);
     free_rows(&r);
     free_universe(&u);

@@ -270,10 +270,10 @@ LOOM_API loom_status loom_map_find_or_insert(loom_map *map, const void *keys, co
  * any one wins.
  *   keys     [n] of key_bytes
  *   values   [n] of value_bytes
- *   status   [n], optional: OK or NOT_FOUND
- *   - Memory   allocates nothing
+ *   status   [n], optional: OK or NOT_FOUND; with strings also FULL and TOO_LONG
+ *   - Memory   allocates nothing; strings: references, as in loom_map_insert, and memory for growth
  *   - Runs     as `result` says; writer
- *   - Status   UNSUPPORTED: a set */
+ *   - Status   UNSUPPORTED: a set; with values that are strings FULL, as in loom_map_build */
 LOOM_API loom_status loom_map_update(loom_map *map, const void *keys, const void *values, uint64_t n, uint8_t *status,
                                      loom_result *result, loom_stream stream);
 

@@ -205,8 +205,11 @@ static loom_status run_parts(loom_map *map, loom__map_work work, const loom__bat
                              uint64_t at_once, loom__string *references)
 {
     loom_result sum = {0}, part;
+    uint64_t bytes;
     if (at_once == batch->n)
         return run_strings(map, work, batch, 0, batch->n, access, batch->result, references);
+    if (map->variable & LOOM__VARIABLE_KEYS) /* before the first part changes anything */
+        RETURN_IF_FAILED(loom__strings_refer(map, LOOM__VARIABLE_KEYS, batch->keys, 0, batch->n, NULL, &bytes));
     for (uint64_t first = 0; first < batch->n; first += at_once) {
         const uint64_t left = batch->n - first;
         part = (loom_result){0};

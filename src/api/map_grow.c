@@ -403,7 +403,9 @@ static int choose_room(loom_map *map, uint64_t keys, uint64_t refused, const loo
         wanted->capacity = now.capacity;
     if (no_bytes->rows == 0)
         return wanted->capacity > now.capacity;
-    const uint64_t needed = live + share_of(no_bytes->bytes, distinct->most, refused);
+    /* Strings of equal keys may differ in length, and in order one that did not fit refuses all that follow. */
+    const uint64_t share = share_of(no_bytes->bytes, distinct->most, refused);
+    const uint64_t needed = live + (share > no_bytes->most ? share : no_bytes->most);
     if (map->growth > 0 && needed > now.values - now.values / 5) {
         const double larger = fmin((double)now.values * map->growth, (double)table->engine->most_values);
         wanted->values = (uint64_t)larger > needed ? (uint64_t)larger : needed;

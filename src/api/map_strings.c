@@ -33,7 +33,8 @@ static void refer_piece(void *argument, uint64_t piece)
         const uint64_t length = offsets[i + 1] - offsets[i];
         if (offsets[i + 1] < offsets[i] && falling == UINT64_MAX)
             falling = i;
-        all->to[i] = (loom__string){base + offsets[i], length};
+        if (all->to != NULL)
+            all->to[i] = (loom__string){base + offsets[i], length};
         bytes += length <= all->most ? (length + 7) / 8 * 8 : 0;
     }
     atomic_fetch_add_explicit(&all->bytes, bytes, memory_order_relaxed);

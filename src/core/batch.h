@@ -21,6 +21,7 @@ typedef enum loom__write {
 typedef struct loom__no_bytes {
     uint64_t rows;
     uint64_t bytes; /* that these rows need, if their keys are all different */
+    uint64_t most;  /* that one of them needs */
 } loom__no_bytes;
 
 /* One bulk call. The machine writes the outcome to *result in stream order; `result` is never NULL here. */

@@ -9,7 +9,7 @@
 
 #include "../../src/core/file_layout.h"
 
-enum { SURGERY_SECTIONS = 2, SURGERY_HEAD_BYTES = 64 + 128 + 64 /* of a file with one section */ };
+enum { SURGERY_SECTIONS = 3, SURGERY_HEAD_BYTES = 64 + 128 + 64 /* of a file with one section */ };
 
 /* All that stands before the first section's checksums. Sections that the file does not have are zero. */
 typedef struct surgery_head {
@@ -23,7 +23,7 @@ typedef struct surgery_head {
 surgery_head surgery_header(const unsigned char *file);
 void surgery_set_header(unsigned char *file, const surgery_head *head);
 
-/* Where unit `index` of a section (0 or 1) lies, or NULL if the file does not contain the whole unit. The units of
+/* Where unit `index` of a section (from 0 on) lies, or NULL if the file does not contain the whole unit. The units of
  * section 0 are partitions. */
 unsigned char *surgery_unit(unsigned char *file, size_t bytes, uint32_t section, uint64_t index);
 unsigned char *surgery_partition(unsigned char *file, size_t bytes, uint64_t index);

@@ -1361,8 +1361,8 @@ plant(strings_update_leaves_the_ballot rows/strings/update+update/brim
 ")
 
 plant(strings_row_not_given_back rows/strings/update+update/brim
-"        if (!open_replace_string(rows, walk->partition_index, at, value[0])) {"
-"        if (!open_replace_string(rows, walk->partition_index, at, value[0])) {
+"        if (!open_replace_string(rows, walk, at, value[0])) {"
+"        if (!open_replace_string(rows, walk, at, value[0])) {
             if (shared)
                 return 1;")
 

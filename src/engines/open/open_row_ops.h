@@ -98,7 +98,7 @@ LOOM_LANE lane_truth open_meet_wide(loom__slot_kind kind, slot_mode mode, int sh
         return 0;
     lane_acquire(shared); /* what the former owner wrote comes before what this lane reads and writes */
     if (open_has_string_values(kind, rows)) {
-        if (!open_replace_string(rows, walk->partition_index, at, value[0])) {
+        if (!open_replace_string(rows, walk, at, value[0])) {
             open_drop_piece(view, walk, value[0]);
             walk->piece = OPEN_NO_BYTES_LEFT;
         }

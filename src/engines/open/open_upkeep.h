@@ -168,6 +168,11 @@ LOOM_LANE void open_mark_bucket(loom__slot_kind kind, int shared, const loom__op
         uint64_t key = slot_key(kind, open_line(kind, &here, number), slot);
         if (key == open_empty(view, partition))
             continue;
+        if (slot_has_tag(kind)) { /* another lane may be bringing a row home, which needs no bits */
+            if (!open_is_ready(open_line(kind, &here, number), slot))
+                continue;
+            lane_acquire(shared); /* the row came before its ready bit */
+        }
         open_walk walk = slot_has_tag(kind)
                              ? open_start_row(kind, view, partition, (uint32_t)key, open_row_at(view, &here, slot))
                              : open_start(kind, view, key);

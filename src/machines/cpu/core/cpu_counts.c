@@ -7,6 +7,13 @@ static void add_count(uint64_t *total, uint64_t part)
         __atomic_fetch_add(total, part, __ATOMIC_RELAXED);
 }
 
+static void keep_larger(uint64_t *largest, uint64_t mine)
+{
+    uint64_t seen = __atomic_load_n(largest, __ATOMIC_RELAXED);
+    while (mine > seen && !__atomic_compare_exchange_n(largest, &seen, mine, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue; /* ends: each failure means that another thread made it larger, or that the swap is tried again */
+}
+
 void loom__cpu_add_counts(loom__cpu_counts *total, const loom__cpu_counts *part)
 {
     add_count(&total->ok, part->ok);
@@ -16,6 +23,7 @@ void loom__cpu_add_counts(loom__cpu_counts *total, const loom__cpu_counts *part)
     add_count(&total->too_long, part->too_long);
     add_count(&total->no_bytes.rows, part->no_bytes.rows);
     add_count(&total->no_bytes.bytes, part->no_bytes.bytes);
+    keep_larger(&total->no_bytes.most, part->no_bytes.most);
     add_count(&total->accesses, part->accesses);
 }
 

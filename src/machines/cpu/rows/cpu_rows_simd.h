@@ -361,6 +361,7 @@ LOOM_LANE void tell_row(loom__slot_kind kind, const loom__batch *batch, uint64_t
         counts->full++;
         counts->no_bytes.rows++;
         counts->no_bytes.bytes += bytes;
+        counts->no_bytes.most = bytes > counts->no_bytes.most ? bytes : counts->no_bytes.most;
     }
 }
 
@@ -457,6 +458,14 @@ LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, con
     loom__cpu_add_counts(counts, &local);
 }
 
+/* A row that comes after one for which the heap had no room. */
+LOOM_STEP open_outcome outcome_of_stalled(loom__slot_kind kind, loom__write op, const loom__open_view *view,
+                                          open_walk walk)
+{
+    const int exists = op == LOOM__WRITE_KEEP && open_search(kind, whole_group, view, &walk).found;
+    return exists ? OPEN_WAS_THERE : OPEN_NO_BYTES;
+}
+
 /* Insertion of records, one after the other, by the thread that owns the partition. */
 LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__open_view *view,
                               const loom__batch *const batch_given, const loom__cpu_records *const records_given,
@@ -480,7 +489,7 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
         uint64_t value[2] = {records.values != NULL ? address_of(records.values, records.value_stride, i) : 0, 0};
         if (tell_too_long(kind, op, &rows, &batch, walk.key, value[0], index, &local))
             continue;
-        open_outcome outcome = stalled ? OPEN_NO_BYTES : OPEN_GO_ON;
+        open_outcome outcome = stalled ? outcome_of_stalled(kind, op, &rows.lines, walk) : OPEN_GO_ON;
         lane_truth tells;
         while (outcome == OPEN_GO_ON) /* the swap of an owner never fails: at most twice `buckets` turns */
             outcome =

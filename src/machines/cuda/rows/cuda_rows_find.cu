@@ -145,8 +145,8 @@ __device__ __forceinline__ uint32_t search_lines(const loom__open_view &lines, c
 #pragma unroll
         for (uint32_t k = 0; k < LINES_AT_ONCE; k++) {
             const uint32_t wanted = first + k * GROUPS + range.lane / CUDA_LANES;
-            const uint32_t at = wanted < pending ? wanted : 0; /* loads any line rather than none */
-            item[k] = first_round ? at : tile->pending[at];
+            const bool active = wanted < pending; /* otherwise loads any line rather than none */
+            item[k] = !active ? 0 : first_round ? wanted : tile->pending[wanted];
             lane_take(group, &line[k], lines.base + loom__multiply_wide(tile->lines[item[k]], OPEN_LINE_BYTES), 0, 1,
                       OPEN_LINE_BYTES);
         }
