@@ -58,8 +58,8 @@ static loom_status call_contains(void *work, uint64_t at, uint64_t n, loom_resul
 /* Bytes that an operation must move, for the column `gbps`:
  *   insert     the key read, its block read and written back
  *   bulk       the keys read and written by each pass that splits them (one pass up to 1024 partitions of 64 KiB,
- *              otherwise two), then read again; the filter read and written. Keys of other widths than 4 and 8 bytes are
- *              read once, and 8 bytes of each are written and take their place
+ *              otherwise two), then read again; the filter read and written. Keys of other widths than 4 and 8 bytes
+ *              are read once, and 8 bytes of each are written and take their place
  *   contains   the key and its block read, one byte of answer written */
 
 enum { BLOCK = 64, PARTITION_BLOCKS = 1024, MOST_IN_ONE_PASS = 1024 };

@@ -1,7 +1,7 @@
-/* Filters with keys of every width. A key of another width than 4 or 8 bytes has a stand-in, the key of 8 bytes with the
- * same hash. So a filter of such keys and a filter of 8-byte keys with the same seed, which gets the stand-ins, have the
- * same bits and give the same answers, false positives included. The other tests of filters show that those of 8-byte
- * keys are right. */
+/* Filters with keys of every width. A key of another width than 4 or 8 bytes has a stand-in, the key of 8 bytes with
+ * the same hash. So a filter of such keys and a filter of 8-byte keys with the same seed, which gets the stand-ins,
+ * have the same bits and give the same answers, false positives included. The other tests of filters show that those
+ * of 8-byte keys are right. */
 #include "core/hash.h"
 #include "harness/file_surgery.h"
 #include "harness/filter_fixture.h"

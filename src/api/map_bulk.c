@@ -105,7 +105,8 @@ static loom__access order_of(const loom_map *map, loom__access access)
     return access == LOOM__ACCESS_ERASE && map->type == LOOM_TYPE_MULTIMAP ? LOOM__ACCESS_ALONE : access;
 }
 
-/* Runs a batch of rows and reports its outcome: in the caller's result if there is one, otherwise as the return value. */
+/* Runs a batch of rows and reports its outcome: in the caller's result if there is one, otherwise as the return
+ * value. */
 static loom_status run_rows(loom_map *map, loom__map_work work, loom__batch *batch, loom__access access)
 {
     int grows = 0;

@@ -415,8 +415,8 @@ static int choose_room(loom_map *map, uint64_t keys, uint64_t refused, const loo
            (used > live && used - live >= now.values / LEAST_SHARE);
 }
 
-/* `prepare` for tables with strings. The statuses tell which rows were refused: a heap that runs out may refuse a row and
- * still store another one with the same key. */
+/* `prepare` for tables with strings. The statuses tell which rows were refused: a heap that runs out may refuse a row
+ * and still store another one with the same key. */
 static loom_status prepare_strings(loom_map *map, const loom__batch *whole, const round_of_rows *last, uint64_t refused,
                                    const loom__no_bytes *no_bytes, round_of_rows *next)
 {

@@ -88,8 +88,8 @@ typedef struct loom__engine {
     const uint64_t *(*pairs_at)(const loom__table *table);
     const uint64_t *(*values_at)(const loom__table *table);
 
-    /* Tables with strings: how many bytes of the heap were given out, and how many of these a packed heap would need. Both
-     * are 0 for a table without strings. Waits. Optional: the engine has no strings. */
+    /* Tables with strings: how many bytes of the heap were given out, and how many of these a packed heap would need.
+     * Both are 0 for a table without strings. Waits. Optional: the engine has no strings. */
     loom_status (*count_bytes)(loom__table *table, uint64_t *used, uint64_t *live, loom_stream stream);
 
     /* How many bytes of a region hold contents; a file has zeros in place of the others. Optional: all. */

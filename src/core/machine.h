@@ -11,8 +11,9 @@
 #include "loom/loom.h"
 
 enum {
-    /* Changes whenever this header, access.h, batch.h, combine.h, kernels.h, key_sketch.h, strings.h, totals.h, an engine's
-     * *_layout.h or a header that these include changes: their structs cross between the library and a module. */
+    /* Changes whenever this header, access.h, batch.h, combine.h, kernels.h, key_sketch.h, strings.h, totals.h, an
+     * engine's *_layout.h or a header that these include changes: their structs cross between the library and a
+     * module. */
     LOOM__MACHINE_INTERFACE = 27
 };
 
@@ -89,7 +90,8 @@ typedef struct loom__machine_ops {
     loom_status (*put_rows)(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
                             uint64_t count, loom_stream stream);
 
-    /* Makes *sketch the sketch of n keys of any width; LOOM_VARIABLE: of n loom__string. The keys may lie wherever a call's arrays may. Waits. */
+    /* Makes *sketch the sketch of n keys of any width; LOOM_VARIABLE: of n loom__string. The keys may lie wherever a
+     * call's arrays may. Waits. */
     loom_status (*sketch_keys)(loom__machine *machine, const void *keys, uint32_t key_bytes, uint64_t n, uint64_t seed,
                                loom__key_sketch *sketch, loom_stream stream);
 
@@ -105,8 +107,8 @@ typedef struct loom__machine_ops {
     loom_status (*hash_keys)(loom__machine *machine, const void *keys, uint32_t key_bytes, uint64_t n, uint64_t seed,
                              uint64_t *hashes, loom_stream stream);
 
-    /* Copies n strings one behind the other: string i goes to to[offsets[i]]. The references are in temporary memory, the
-     * other arrays belong to a call. Waits. NULL: the machine has no tables with strings. */
+    /* Copies n strings one behind the other: string i goes to to[offsets[i]]. The references are in temporary memory,
+     * the other arrays belong to a call. Waits. NULL: the machine has no tables with strings. */
     loom_status (*copy_strings)(loom__machine *machine, const loom__string *strings, uint64_t n,
                                 const uint64_t *offsets, void *to, loom_stream stream);
 } loom__machine_ops;

@@ -187,8 +187,9 @@ loom_status loom__map_table_upkeep(loom__table *table, loom_stream stream);
  * frees retired slots; mixed views need this. Needs the table alone; does not wait. */
 loom_status loom__map_table_take_back(loom__table *table, int sweep, loom_stream stream);
 
-/* Whether n more keys surely fit, and so many bytes of strings. Every key given since the last recount counts as stored. `recount` reads the exact
- * number of stored keys from the table, and waits; later calls count from that number on. */
+/* Whether n more keys surely fit, and so many bytes of strings. Every key given since the last recount counts as
+ * stored. `recount` reads the exact number of stored keys from the table, and waits; later calls count from that
+ * number on. */
 int loom__map_table_surely_fits(const loom__table *table, uint64_t n, uint64_t string_bytes);
 loom_status loom__map_table_recount(loom__table *table, uint64_t *keys, loom_stream stream);
 

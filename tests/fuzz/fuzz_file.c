@@ -78,7 +78,8 @@ static loom_context *the_context(void)
 
 /* ---- What loaded ---- */
 
-/* Elements number i of an array whose elements have any width. Different numbers below 64 stay different in one byte. */
+/* Elements number i of an array whose elements have any width. Different numbers below 64 stay different in one
+ * byte. */
 static void put_number(unsigned char *array, uint64_t width, uint64_t i, uint64_t number)
 {
     memset(array + i * width, 0x5a, width);

@@ -81,8 +81,8 @@ static int is_too_long(const universe *u, uint64_t key)
     return u->key_bytes == LOOM_VARIABLE && length > u->most_key;
 }
 
-/* Keys of every length up to one that is too long. The last three bytes tell long ones apart, so all of them have common
- * beginnings, and many embedded zeros. */
+/* Keys of every length up to one that is too long. The last three bytes tell long ones apart, so all of them have
+ * common beginnings, and many embedded zeros. */
 static universe make_universe(uint32_t key_bytes, uint32_t value_bytes, uint64_t most_key, uint64_t most_value,
                               uint64_t count)
 {

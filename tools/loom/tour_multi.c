@@ -47,8 +47,8 @@ static bool is_first(uint64_t key, uint32_t number)
 
 /* ---- batches ---- */
 
-/* The pairs of numbers first .. end - 1 that `wanted` says, number by number: a key's values come far apart. Returns how
- * many there are. */
+/* The pairs of numbers first .. end - 1 that `wanted` says, number by number: a key's values come far apart. Returns
+ * how many there are. */
 static uint64_t fill_numbers(tour *t, uint32_t first, uint32_t end, bool (*wanted)(uint64_t key, uint32_t number))
 {
     uint64_t count = 0;

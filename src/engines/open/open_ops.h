@@ -485,7 +485,8 @@ LOOM_LANE open_outcome open_insert_alone(loom__slot_kind kind, slot_mode mode, l
 }
 
 /* Stores a copy of a row whose key is not in the table, by a group of one lane, in a partition that no lookup reads. It
- * is then in slot walk->free_slot of bucket walk->bucket. False: the partition is full. Each round leaves a bucket, takes a slot, or loses one to another lane. */
+ * is then in slot walk->free_slot of bucket walk->bucket. False: the partition is full. Each round leaves a bucket,
+ * takes a slot, or loses one to another lane. */
 LOOM_LANE lane_truth open_place_row(loom__slot_kind kind, int shared, lane_group alone, const loom__open_view *view,
                                     open_walk *walk, const unsigned char *row)
 {

@@ -84,9 +84,9 @@ LOOM_LANE void open_store_row(loom__slot_kind kind, const loom__open_view *view,
         lane_write_bytes(row + rows->value_offset, (const unsigned char *)(uintptr_t)value, rows->value_bytes);
 }
 
-/* Reads or writes the value of a row, which is no number and may take many accesses. The lane takes the slot by clearing
- * its ready bit, and gives it back by setting the bit. False: another lane has the slot. SLOT_STRING: a value for which
- * the heap has no room sets walk->piece to OPEN_NO_BYTES_LEFT. */
+/* Reads or writes the value of a row, which is no number and may take many accesses. The lane takes the slot by
+ * clearing its ready bit, and gives it back by setting the bit. False: another lane has the slot. SLOT_STRING: a value
+ * for which the heap has no room sets walk->piece to OPEN_NO_BYTES_LEFT. */
 LOOM_LANE lane_truth open_meet_wide(loom__slot_kind kind, slot_mode mode, int shared, const loom__open_view *view,
                                     open_walk *walk, uint32_t slot, const uint64_t *value)
 {
@@ -112,8 +112,8 @@ LOOM_LANE lane_truth open_meet_wide(loom__slot_kind kind, slot_mode mode, int sh
     return 1;
 }
 
-/* open_meet for a row whose key this lane has compared. value[0] is the address of the given value, value[1] where FETCH
- * stores the found value; 0: nowhere. Strings are not fetched: of them, only OVERWRITE writes a value. */
+/* open_meet for a row whose key this lane has compared. value[0] is the address of the given value, value[1] where
+ * FETCH stores the found value; 0: nowhere. Strings are not fetched: of them, only OVERWRITE writes a value. */
 LOOM_LANE lane_truth open_meet_row(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule, int shared,
                                    const loom__open_view *view, open_walk *walk, uint32_t slot, const uint64_t *value)
 {

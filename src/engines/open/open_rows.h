@@ -1,4 +1,5 @@
-/* Open tables whose keys and values lie in rows: SLOT_TAG and SLOT_STRING. The rows engine (engines/rows/rows.c) is made of them.
+/* Open tables whose keys and values lie in rows: SLOT_TAG and SLOT_STRING. The rows engine (engines/rows/rows.c) is
+ * made of them.
  *
  *   line               | tag | tag | … 28 tags of 2 bytes …                            | word |
  *                      0                                                               56    64
@@ -25,11 +26,11 @@
  *   key                | offset in the heap 8 | length 4 | lower half of the hash 4 |
  *   value              | offset in the heap 8 | length 4 | bytes of its piece 4 |
  *
- * The length and the 32 bits of the hash refuse nearly all other keys with the same tag; then the whole key is compared.
- * A *piece* of the heap begins at a multiple of 8 bytes and has a multiple of 8 bytes. A new key and its value share one
- * piece. Pieces are given out one behind the other, by an atomic addition, and never given back: erased and replaced
- * strings count as unused. Moving the table into another one leaves them behind. A string that replaces another value
- * takes the old piece if it fits. Offsets are relative, so a table may move and lie in files.
+ * The length and the 32 bits of the hash refuse nearly all other keys with the same tag; then the whole key is
+ * compared. A *piece* of the heap begins at a multiple of 8 bytes and has a multiple of 8 bytes. A new key and its
+ * value share one piece. Pieces are given out one behind the other, by an atomic addition, and never given back:
+ * erased and replaced strings count as unused. Moving the table into another one leaves them behind. A string that
+ * replaces another value takes the old piece if it fits. Offsets are relative, so a table may move and lie in files.
  *
  * In a walk `key` is then the address of a loom__string, and a value that is passed to an operation is the address of
  * one. */

@@ -1,5 +1,5 @@
-/* What a lane does to the strings of a row (SLOT_STRING; open_rows.h): take a piece of the heap, compare a key, store and
- * replace strings, count pieces that hold no string any more.
+/* What a lane does to the strings of a row (SLOT_STRING; open_rows.h): take a piece of the heap, compare a key, store
+ * and replace strings, count pieces that hold no string any more.
  *
  * The bytes of a string are stored before its reference, and both before the row's ready bit: the fence before that bit
  * orders them. Nobody writes a piece that a ready row refers to, except the lane that has taken the row by clearing its
@@ -198,8 +198,8 @@ LOOM_LANE void open_store_strings(const loom__rows_view *rows, const open_walk *
     }
 }
 
-/* A piece for a value that does not fit its old one. A lane that lost its claim has a piece for key and value: the key's
- * part then counts as unused. */
+/* A piece for a value that does not fit its old one. A lane that lost its claim has a piece for key and value: the
+ * key's part then counts as unused. */
 LOOM_LANE uint64_t open_take_value_bytes(const loom__rows_view *rows, open_walk *walk, uint64_t bytes)
 {
     if (walk->piece >= OPEN_NO_BYTES_LEFT)

@@ -11,8 +11,8 @@ enum {
     SIMT_ROWS_MOST_VALUE = 24
 };
 
-/* Items hold the address of their key, or of its loom__string. Values that are strings have 8, 16 or 24 bytes. A value is the item's number, as often as it fits: a value that is a mixture of
- * two shows itself. */
+/* Items hold the address of their key, or of its loom__string. Values that are strings have 8, 16 or 24 bytes. A value
+ * is the item's number, as often as it fits: a value that is a mixture of two shows itself. */
 typedef struct simt_rows_call {
     simt_map_op op;
     int shared;              /* OPEN_SHARED or OPEN_UNREAD (open_ops.h) */

@@ -15,7 +15,7 @@
  *   engine_key_bytes(view), engine_value_bytes(view)
  *                                                 widths of keys and values; values of sets have 0 bytes
  *   engine_string_keys(view)                      whether keys are loom__string; may be left out: they are not
- *   engine_reset_heap(view)                       empties what lies outside of partitions; may be left out: nothing does
+ *   engine_reset_heap(view)                       empties what lies outside of partitions; optional
  *
  * Why insertion by partition: a direct insertion reads and writes one random line of DRAM per key. Insertion by
  * partition first scatters the batch into its partitions (core/split.h), which is a streaming access: a partition's

@@ -1,7 +1,7 @@
 /* The calls of an engine whose tables are open tables, with or without rows: what such engines have in common of
  * cpu_map_calls.h. Before including this file, define engine_simd, engine_slots, engine_clear_partition,
- * engine_key_bytes and engine_value_bytes, as cpu_map_calls.h says; engine_survey if open_survey_of is not enough. The view is a loom__open_view, or begins with
- * one. */
+ * engine_key_bytes and engine_value_bytes, as cpu_map_calls.h says; engine_survey if open_survey_of is not enough. The
+ * view is a loom__open_view, or begins with one. */
 #include "engines/open/open_survey.h"
 #include "machines/cpu/open/cpu_open.h"
 

@@ -102,8 +102,8 @@ static uint64_t piece_of_reference(const unsigned char *at)
     return open_piece_of(stored.length);
 }
 
-/* Stores a row of the old table. False: the new one has no room; nobody will use it. The strings of a row go to one piece
- * of the new heap, the value behind the key. */
+/* Stores a row of the old table. False: the new one has no room; nobody will use it. The strings of a row go to one
+ * piece of the new heap, the value behind the key. */
 static int store_new(const loom__open_view *view, open_walk *walk, const unsigned char *row,
                      const loom__table_slots *from)
 {

@@ -1,5 +1,6 @@
 /* Runs ranges of keys through the lane algorithms of open_ops.h, in tables with rows, for one kind of SIMD. The
- * including file sets LOOM_LANES_HEADER and CPU_ROWS_SIMD_TABLE, for strings (cpu_strings_simd.h) also CPU_ROWS_KIND. cpu_map_simd.h has the steps that all engines share.
+ * including file sets LOOM_LANES_HEADER and CPU_ROWS_SIMD_TABLE, for strings (cpu_strings_simd.h) also CPU_ROWS_KIND.
+ * cpu_map_simd.h has the steps that all engines share.
  *
  * A present key costs two accesses to DRAM, its line of tags and its row, and the second depends on the first. So a key
  * passes three stages, and many keys are in each of them:
@@ -477,8 +478,8 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
     started ring;
     stages at = write_begin(kind, 0, &rows, records.keys, records.key_stride, 0, records.n, &ring);
     loom__cpu_counts local = {0};
-    /* In order, once a value found no room in the heap, later rows are refused, too: a shorter value of the same key must
-     * not come first. */
+    /* In order, once a value found no room in the heap, later rows are refused, too: a shorter value of the same key
+     * must not come first. */
     const int stalls = open_has_string_values(kind, &rows) && batch.flags & LOOM_IN_ORDER;
     int stalled = 0;
     (void)scratch;

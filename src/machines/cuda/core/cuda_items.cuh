@@ -81,8 +81,8 @@ __device__ __forceinline__ void read_values(tile_type *tile, const tile_range &r
             tile->values[range.lane + i] = 1;
 }
 
-/* One warp writes what a lookup found to the arrays of the call, except for values. The tile has a status for each item.
- * Returns how many of this lane's items were found. */
+/* One warp writes what a lookup found to the arrays of the call, except for values. The tile has a status for each
+ * item. Returns how many of this lane's items were found. */
 template <class tile_type>
 __device__ __forceinline__ uint32_t tell_statuses(tile_type *tile, const tile_range &range, const cuda_batch &batch)
 {

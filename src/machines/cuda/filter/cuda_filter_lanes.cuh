@@ -5,9 +5,9 @@
  * asks for answers, every lane then derives the answer for its own key from the votes, and the keys come in tiles of up
  * to 128 (cuda_tile.cuh).
  *
- * Keys of other widths than 4 and 8 bytes are read straight from the batch. The lane that reads a key hashes it, and the
- * tile holds the stand-in (filter_layout.h). The hash is a function that is called, not inlined: it is long, and all
- * kernels of a file share its three copies. These kernels have not been measured.
+ * Keys of other widths than 4 and 8 bytes are read straight from the batch. The lane that reads a key hashes it, and
+ * the tile holds the stand-in (filter_layout.h). The hash is a function that is called, not inlined: it is long, and
+ * all kernels of a file share its three copies. These kernels have not been measured.
  *
  * A query must move a random block of 64 bytes, and sequentially 4 or 8 bytes of key and 1 of answer. An insertion must
  * move the same block twice: it reads the block and, by atomic ORs, writes it back. The ORs have a result only if the

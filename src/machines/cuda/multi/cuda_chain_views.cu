@@ -1,9 +1,9 @@
 /* The end of views through which users' kernels appended to a chain multimap.
  *
  * Kernels count in view->directory.added what they add: keys, pairs, values in the heap. These counts go to the totals.
- * `used` may be beyond the end of the heap, and becomes what is used (chain_used). A key whose first value found no room
- * stays in the directory without values, and lists->bare says that there is one. The host does not know, so the kernel
- * that erases such keys is always launched. It ends at once if there are none. */
+ * `used` may be beyond the end of the heap, and becomes what is used (chain_used). A key whose first value found no
+ * room stays in the directory without values, and lists->bare says that there is one. The host does not know, so the
+ * kernel that erases such keys is always launched. It ends at once if there are none. */
 #define CUDA_LANES        1
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "core/lanes.h"

@@ -100,8 +100,8 @@ cudaError_t launch_in_order(const cuda_map_call *call, const cuda_batch *batch, 
     return cuda_rows_in_order(rows_of(call->view), batch, call->overwrites(), order->memory, stream);
 }
 
-/* Items of one launch. A later launch finds equal keys of an earlier one in the table, and keeps or overwrites them: the
- * order of the batch is kept. */
+/* Items of one launch. A later launch finds equal keys of an earlier one in the table, and keeps or overwrites them:
+ * the order of the batch is kept. */
 uint64_t order_slice(const cuda_state *cuda, uint64_t n)
 {
     const uint64_t most = (uint64_t)1 << 31; /* items have numbers of 32 bits */

@@ -4,18 +4,19 @@
  * warp therefore passes over its tile in steps, with many keys in flight in each of them, as the CPU does
  * (cpu_rows_simd.h):
  *   1. Every lane hashes keys of its own.
- *   2. Groups of CUDA_LANES lanes search lines for tags. A key without its tag there is absent, unless its filter bit is
- *      set: then it goes on to its next line. A key with its tag goes on a list.
+ *   2. Groups of CUDA_LANES lanes search lines for tags. A key without its tag there is absent, unless its filter bit
+ *      is set: then it goes on to its next line. A key with its tag goes on a list.
  *   3. Several lanes compare the row of each listed key, one word each, and copy its value at the same time: a value
- *      that turns out to be another key's is overwritten later. As many lanes as a row has words work on it. A key whose
- *      row was another's goes on to the next slot with its tag.
+ *      that turns out to be another key's is overwritten later. As many lanes as a row has words work on it. A key
+ *      whose row was another's goes on to the next slot with its tag.
  *   Steps 2 and 3 are repeated for the few keys that go on.
  *   4. Absent keys get their value.
  *
  * The limit: a key that is found reads two random places, and 24-byte rows lie in two lines of 64 bytes one time in
- * four. On an H200 (2026-11-18, 2^26 keys of 16 + 8 bytes, load factor 0.8) random lines alone run at 40 to 44 G/s. Keys
- * that are found run at 17.4 G/s, absent keys at 37.8. With rows of 32 + 128 and 8 + 512 bytes the bytes that must move
- * (key, line, row in sectors of 32 bytes, value) run at 79 % and 72 % of the speed of a copy. Registers decided it:
+ * four. On an H200 (2026-11-18, 2^26 keys of 16 + 8 bytes, load factor 0.8) random lines alone run at 40 to 44 G/s.
+ * Keys that are found run at 17.4 G/s, absent keys at 37.8. With rows of 32 + 128 and 8 + 512 bytes the bytes that
+ * must move (key, line, row in sectors of 32 bytes, value) run at 79 % and 72 % of the speed of a copy. Registers
+ * decided it:
  *   - Only the tile keeps a key's state from one step to the next. Walks (open_ops.h) for the keys that go on, and a
  *     call to hash them again, made the compiler keep lines in local memory: 12 and 22 G/s.
  *   - Tags are compared two at a time, as bits (lane_match_tags). With a predicate for each tag, registers ran out.
@@ -132,8 +133,8 @@ __device__ __forceinline__ void hash_keys(const loom__rows_view &view, const uns
                      tile, item);
 }
 
-/* Step 2, for the keys pending[0 .. pending - 1], in the first round for all keys. Returns the number of keys that go on
- * to their next line; *listed counts keys whose tag was found. */
+/* Step 2, for the keys pending[0 .. pending - 1], in the first round for all keys. Returns the number of keys that go
+ * on to their next line; *listed counts keys whose tag was found. */
 __device__ __forceinline__ uint32_t search_lines(const loom__open_view &lines, const tile_range &range, find_tile *tile,
                                                  uint32_t pending, bool first_round, uint32_t *listed, lane_group group)
 {

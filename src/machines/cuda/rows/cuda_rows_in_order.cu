@@ -1,5 +1,5 @@
-/* Inserts a batch into a table with rows in order (LOOM_IN_ORDER): of equal keys the first one counts (keep) or the last
- * one (overwrite), and the first one of a new key is told OK.
+/* Inserts a batch into a table with rows in order (LOOM_IN_ORDER): of equal keys the first one counts (keep) or the
+ * last one (overwrite), and the first one of a new key is told OK.
  *
  * Keys of any width are not sorted. Instead the batch is inserted directly, in any order, and then put right:
  *   1. insert   Each key is stored with the value of some item that has it.

@@ -5,9 +5,10 @@
  * would write a row word by word, and each word would be an access to the L2 cache of its own.
  *
  * Measured on an H200 on 2026-11-18, 2^26 keys of 16 + 8 bytes, load factor 0.8: 6.6 G/s; with one lane storing a row
- * 4.8, and with 32 + 128 and 8 + 512 bytes 2.0 and 0.5 instead of 4.1 and 1.9. An insertion reads a line, and writes the
- * tag, the row and the ready bit, with a fence before the last: a fifth of the time waits for that fence, as much for the words to store. More blocks
- * with fewer registers are slower (20 instead of 16: 5.9), and fetching values ahead changes nothing.
+ * 4.8, and with 32 + 128 and 8 + 512 bytes 2.0 and 0.5 instead of 4.1 and 1.9. An insertion reads a line, and writes
+ * the tag, the row and the ready bit, with a fence before the last: a fifth of the time waits for that fence, as much
+ * for the words to store. More blocks with fewer registers are slower (20 instead of 16: 5.9), and fetching values
+ * ahead changes nothing.
  *
  * One lane overwrites, reads or combines the value of a key that is present. Equal keys of a thread block are not
  * merged. */
