@@ -6,17 +6,27 @@
 
 /* ---- Files ------------------------------------------------------------------------------------------------ */
 
+/* The file of a table whose keys and values are strings. */
+static unsigned char *make_file(test_run *t, loom_context *context, size_t *bytes)
+{
+    universe u = make_universe(LOOM_VARIABLE, LOOM_VARIABLE, 20, 30, 60);
+    loom_map_config config = config_of(&u, 60);
+    loom_map *map = make_map_from(context, &config);
+    rows r = draw_rows(t, &u, u.keys.n, 0);
+    insert_rows(map, &u, &r, LOOM_KEEP, 0);
+    CHECK_OK(loom_map_save(map, test_path(t, "sound"), NULL));
+    free_rows(&r);
+    free_universe(&u);
+    loom_map_destroy(map);
+    return test_read_file(test_path(t, "sound"), bytes);
+}
+
 TEST(test_rows_strings_damaged_files_are_refused)
 {
     loom_context *context = make_context(t);
-    universe u = make_universe(LOOM_VARIABLE, LOOM_VARIABLE, 20, 30, 60);
-    loom_map_config config = config_of(&u, 60);
-    loom_map *map = make_map_from(context, &config), *loaded;
-    rows r = draw_rows(t, &u, u.keys.n, 0);
     size_t bytes;
-    insert_rows(map, &u, &r, LOOM_KEEP, 0);
-    CHECK_OK(loom_map_save(map, test_path(t, "whole"), NULL));
-    unsigned char *file = test_read_file(test_path(t, "whole"), &bytes);
+    unsigned char *file = make_file(t, context, &bytes);
+    loom_map *loaded;
     for (size_t at = 0; at < bytes; at += t->quick ? 61 : 7) {
         file[at] ^= 16;
         test_write_file(test_path(t, "damaged"), file, bytes);
@@ -24,9 +34,6 @@ TEST(test_rows_strings_damaged_files_are_refused)
         file[at] ^= 16;
     }
     free(file);
-    free_rows(&r);
-    free_universe(&u);
-    loom_map_destroy(map);
     loom_context_destroy(context);
 }
 
@@ -34,14 +41,9 @@ TEST(test_rows_strings_damaged_files_are_refused)
 TEST(test_rows_strings_crafted_references_are_refused)
 {
     loom_context *context = make_context(t);
-    universe u = make_universe(LOOM_VARIABLE, LOOM_VARIABLE, 20, 30, 60);
-    loom_map_config config = config_of(&u, 60);
-    loom_map *map = make_map_from(context, &config), *loaded;
-    rows r = draw_rows(t, &u, u.keys.n, 0);
     size_t bytes;
-    insert_rows(map, &u, &r, LOOM_KEEP, 0);
-    CHECK_OK(loom_map_save(map, test_path(t, "sound"), NULL));
-    unsigned char *file = test_read_file(test_path(t, "sound"), &bytes);
+    unsigned char *file = make_file(t, context, &bytes);
+    loom_map *loaded;
     const surgery_head head = surgery_header(file);
     CHECK_EQ(head.file.sections, 3);
     const uint64_t heap = head.sections[2].bytes, row_bytes = 2 * sizeof(open_stored);
@@ -80,9 +82,6 @@ TEST(test_rows_strings_crafted_references_are_refused)
     }
     CHECK_GE(changed, 200);
     free(file);
-    free_rows(&r);
-    free_universe(&u);
-    loom_map_destroy(map);
     loom_context_destroy(context);
 }
 

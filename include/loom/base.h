@@ -215,7 +215,7 @@ typedef enum loom_engine {
     LOOM_ENGINE_BLOOM = 2,   /* filters only */
     LOOM_ENGINE_PERFECT = 3, /* read-mostly maps, sets and counters: every lookup reads one bucket */
     LOOM_ENGINE_CHAIN = 4,   /* multimaps whose lists grow often: their values do not move */
-    LOOM_ENGINE_ROWS = 5     /* maps, sets, counters; any widths, and byte strings */
+    LOOM_ENGINE_ROWS = 5     /* maps, sets, counters; any widths; cpu machine: byte strings, too */
 } loom_engine;
 
 typedef enum loom_feature {
@@ -297,12 +297,12 @@ typedef struct loom_result { /* 64 bytes; a key is counted once, by its status *
     uint64_t reserved[1];
 } loom_result;
 
-/* As key_bytes or value_bytes of a config: byte strings of any length, each of its own. */
+/* As key_bytes or value_bytes of a config: byte strings, each with a length of its own. */
 #define LOOM_VARIABLE UINT32_MAX
 
-/* Byte strings, one behind the other. String i is bytes[offsets[i]] to bytes[offsets[i + 1] - 1]. Embedded zeros and
- * empty strings are strings like any other. Where keys (or values) are LOOM_VARIABLE, the argument `keys` (`values`) of
- * a call points to one of these, in host memory.
+/* Byte strings, one behind the other. String i is bytes[offsets[i]] to bytes[offsets[i + 1] - 1].
+ * Embedded zeros and empty strings are strings like any other. Where keys (or values) are
+ * LOOM_VARIABLE, the argument `keys` (`values`) of a call points to one of these, in host memory.
  *   offsets  [n + 1], ascending
  *   bytes    [offsets[n]]; NULL if all strings are empty */
 typedef struct loom_strings {
@@ -310,7 +310,8 @@ typedef struct loom_strings {
     const void *bytes;
 } loom_strings;
 
-/* Where a call writes byte strings: retrieve_all and cursors, in place of an array of keys or values.
+/* Where a call writes byte strings: retrieve_all and cursors, in place of an array of keys or
+ * values.
  *   offsets  [room + 1] for a call with `room` pairs. As in loom_strings, from 0 on
  *   bytes    [byte_room]; NULL with byte_room = 0: offsets only
  *   needed   the call sets it: the bytes of all strings */

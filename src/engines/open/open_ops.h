@@ -99,7 +99,8 @@
  *     line, repeats its turn: the slot may hold its key. The other group is about to store a row or a value. An erasure
  *     or a lookup passes over the slot: it is being stored or erased, and its key counts as absent.
  *   - An insertion claims a slot by a swap of its tag, stores the row, and sets the ready bit. The argument of Insert
- *     holds with tags in place of keys, since a slot with a tag is not free.
+ *     holds with tags in place of keys, since a slot with a tag is not free. Other lanes may store parts of the row
+ *     (walk->staged); they join the lane that claimed the slot before it sets the bit.
  *   - Values of 4 and 8 bytes are stored and combined by one access. Other values take several. A group that writes or
  *     fetches one takes the slot by clearing its ready bit, and sets the bit afterwards; the group that cleared the bit
  *     is the only owner. *Linearisation point of an overwrite, an update and a fetch: setting the bit*.

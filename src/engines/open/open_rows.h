@@ -185,6 +185,7 @@ LOOM_LANE uint64_t open_row_hash(const unsigned char *key, uint32_t key_bytes, l
     return loom__hash_key(number, key_bytes, seed);
 }
 
+/* The same, for code that hashes at many places or seldom. */
 LOOM_LANE_CALL uint64_t open_row_hash_called(const unsigned char *key, uint32_t key_bytes, loom__seed seed)
 {
     return open_row_hash(key, key_bytes, seed);

@@ -318,35 +318,6 @@ LOOM_LANE void write_ahead(loom__slot_kind kind, int shared, const loom__rows_vi
     at->referred++;
 }
 
-/* The number that an accumulation adds to a value. Without an array every number is 1: counters add up ones. */
-LOOM_LANE uint64_t number_at(const loom__rows_view *rows, const loom__batch *batch, uint64_t index)
-{
-    const uint32_t stride = loom__number_bytes(batch->widening, rows->value_bytes);
-    uint64_t number = 0;
-    uint32_t narrow;
-    if (batch->values == NULL)
-        return 1;
-    const unsigned char *at = (const unsigned char *)batch->values + index * stride;
-    if (rows->value_bytes == 8 && batch->widening != LOOM__WIDEN_NOT) {
-        memcpy(&narrow, at, sizeof narrow);
-        return loom__widen(batch->widening, narrow);
-    }
-    memcpy(&number, at, rows->value_bytes);
-    return number;
-}
-
-/* Completes a find-or-insert: the value of a new key, or zero if it was refused. */
-LOOM_LANE void tell_fetched(const loom__rows_view *rows, open_outcome outcome, const uint64_t *value)
-{
-    unsigned char *to = (unsigned char *)(uintptr_t)value[1];
-    if (to == NULL)
-        return;
-    if (outcome == OPEN_DONE)
-        memcpy(to, (const void *)(uintptr_t)value[0], rows->value_bytes);
-    else if (outcome == OPEN_NO_ROOM || outcome == OPEN_NO_BYTES)
-        memset(to, 0, rows->value_bytes);
-}
-
 /* The address of the value of row i; 0: the batch has none. */
 LOOM_LANE uint64_t value_address(const loom__rows_view *rows, const loom__batch *batch, uint64_t index)
 {
@@ -387,7 +358,8 @@ LOOM_LANE open_outcome write_turn(loom__slot_kind kind, loom__write op, int shar
     if (op == LOOM__WRITE_ERASE)
         return open_erase_turn(kind, shared, whole_group, view, walk, 1);
     /* Two words, as a string has: the compiler does not know that strings are not combined. */
-    const uint64_t number[2] = {op == LOOM__WRITE_COMBINE ? number_at(rows, batch, index) : 0, 0};
+    const uint64_t number[2] = {
+        op == LOOM__WRITE_COMBINE ? open_number_at(rows, batch->values, batch->widening, index) : 0, 0};
     uint64_t value[2] = {0, 0}; /* addresses; open_meet_row */
     if (op == LOOM__WRITE_COMBINE)
         value[0] = (uint64_t)(uintptr_t)number;
@@ -401,7 +373,7 @@ LOOM_LANE open_outcome write_turn(loom__slot_kind kind, loom__write op, int shar
     const open_outcome outcome =
         open_insert_turn(kind, mode_of(op), batch->rule, shared, whole_group, view, walk, value, 1, &tells);
     if (op == LOOM__WRITE_FETCH)
-        tell_fetched(rows, outcome, value);
+        open_tell_fetched(rows, outcome == OPEN_DONE, outcome == OPEN_NO_ROOM || outcome == OPEN_NO_BYTES, value);
     return outcome;
 }
 

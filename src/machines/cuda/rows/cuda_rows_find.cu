@@ -13,10 +13,10 @@
  *   4. Absent keys get their value.
  *
  * The limit: a key that is found reads two random places, and 24-byte rows lie in two lines of 64 bytes one time in
- * four. On an H200 (2026-11-18, 2^26 keys of 16 + 8 bytes, load factor 0.8) random lines alone run at 40 to 44 G/s.
- * Keys that are found run at 17.4 G/s, absent keys at 37.8. With rows of 32 + 128 and 8 + 512 bytes the bytes that
- * must move (key, line, row in sectors of 32 bytes, value) run at 79 % and 72 % of the speed of a copy. Registers
- * decided it:
+ * four. On an H200 (2026-11-18, docs/performance.md; 2^26 keys of 16 + 8 bytes, load factor 0.8) random lines alone
+ * run at 40 to 44 G/s. Keys that are found run at 17.4 G/s, absent keys at 37.8. With rows of 32 + 128 and 8 + 512
+ * bytes the bytes that must move (key, line, row in sectors of 32 bytes, value) run at 79 % and 72 % of the speed of a
+ * copy. Registers decided it:
  *   - Only the tile keeps a key's state from one step to the next. Walks (open_ops.h) for the keys that go on, and a
  *     call to hash them again, made the compiler keep lines in local memory: 12 and 22 G/s.
  *   - Tags are compared two at a time, as bits (lane_match_tags). With a predicate for each tag, registers ran out.

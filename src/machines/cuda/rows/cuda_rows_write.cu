@@ -4,11 +4,11 @@
  * of all its groups, several lanes for each row, one word each, and then every group sets its ready bit. A single lane
  * would write a row word by word, and each word would be an access to the L2 cache of its own.
  *
- * Measured on an H200 on 2026-11-18, 2^26 keys of 16 + 8 bytes, load factor 0.8: 6.6 G/s; with one lane storing a row
- * 4.8, and with 32 + 128 and 8 + 512 bytes 2.0 and 0.5 instead of 4.1 and 1.9. An insertion reads a line, and writes
- * the tag, the row and the ready bit, with a fence before the last: a fifth of the time waits for that fence, as much
- * for the words to store. More blocks with fewer registers are slower (20 instead of 16: 5.9), and fetching values
- * ahead changes nothing.
+ * Measured on an H200 on 2026-11-18 (docs/performance.md), 2^26 keys of 16 + 8 bytes, load factor 0.8: 6.6 G/s; with
+ * one lane storing a row 4.8, and with 32 + 128 and 8 + 512 bytes 2.0 and 0.5 instead of 4.1 and 1.9. An insertion
+ * reads a line, and writes the tag, the row and the ready bit, with a fence before the last: a fifth of the time waits
+ * for that fence, as much for the words to store. More blocks with fewer registers are slower (20 instead of 16: 5.9),
+ * and fetching values ahead changes nothing.
  *
  * One lane overwrites, reads or combines the value of a key that is present. Equal keys of a thread block are not
  * merged. */
@@ -113,26 +113,6 @@ __device__ __forceinline__ uint64_t address_of(const void *array, uint64_t width
     return (uint64_t)(uintptr_t)((const unsigned char *)array + i * width);
 }
 
-/* The number that an accumulation adds to a value. Without an array every number is 1: counters add up ones. */
-__device__ __forceinline__ uint64_t number_at(const loom__rows_view &view, const cuda_batch &batch, uint64_t index)
-{
-    if (batch.values == NULL)
-        return 1;
-    if (view.value_bytes == 8 && batch.widening != LOOM__WIDEN_NOT)
-        return loom__widen(batch.widening, ((const uint32_t *)batch.values)[index]);
-    return view.value_bytes == 8 ? ((const uint64_t *)batch.values)[index] : ((const uint32_t *)batch.values)[index];
-}
-
-/* Completes a find-or-insert: the value of a new key, or zeros if it was refused. */
-__device__ __forceinline__ void tell_fetched(const loom__rows_view &view, open_outcome outcome, const uint64_t *value)
-{
-    unsigned char *to = (unsigned char *)(uintptr_t)value[1];
-    if (to != NULL && outcome == OPEN_DONE)
-        lane_read_bytes(to, (const unsigned char *)(uintptr_t)value[0], view.value_bytes);
-    for (uint32_t i = 0; to != NULL && outcome == OPEN_NO_ROOM && i < view.value_bytes; i++)
-        to[i] = 0;
-}
-
 template <cuda_op op>
 __global__ void __launch_bounds__(THREADS, BLOCKS)
     write_kernel(const __grid_constant__ loom__rows_view view, const __grid_constant__ cuda_batch batch,
@@ -166,7 +146,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
         }
         uint64_t value[2] = {0, 0}, number; /* addresses; open_meet_row */
         if (op == OP_COMBINE) {
-            number = active ? number_at(view, batch, index) : 0;
+            number = active ? open_number_at(&view, batch.values, batch.widening, index) : 0;
             value[0] = (uint64_t)(uintptr_t)&number;
         } else if (op != OP_ERASE && batch.values != NULL) {
             value[0] = address_of(batch.values, view.value_bytes, index);
@@ -188,7 +168,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
                                  : answer.outcome == OPEN_ABSENT    ? LOOM_NOT_FOUND
                                                                     : LOOM_FULL;
             if (fetches)
-                tell_fetched(view, answer.outcome, value);
+                open_tell_fetched(&view, answer.outcome == OPEN_DONE, answer.outcome == OPEN_NO_ROOM, value);
         }
         item = queue.next(group, item, begins);
     }
