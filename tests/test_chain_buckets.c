@@ -209,7 +209,7 @@ TEST_EACH_MULTIMAP(test_multimap_file_lies, .long_tier = 1)
     uint64_t refused = 0;
     CHECK_OK(loom_map_save(m.map, path, NULL));
     unsigned char *file = test_read_file(path, &bytes);
-    const uint64_t trials = test_scaled(t, 4000, 600);
+    const uint64_t trials = test_scaled(t, 4000, 200);
     for (uint64_t i = 0; i < trials; i++) {
         loom_map *map = NULL;
         const uint32_t section = i % 2;

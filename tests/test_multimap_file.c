@@ -118,7 +118,7 @@ static void check_load_refused(test_run *t, loom_context *context, const unsigne
 }
 
 /* Every byte is covered by a checksum: the bytes of the header, of the directory and of the values. */
-TEST_EACH_MULTIMAP(test_multimap_file_damaged)
+TEST_EACH_MULTIMAP(test_multimap_file_damaged, .long_tier = 1)
 {
     loom_context *context = make_multimap_context(t);
     multimap_model m = make_worn(t, context, 50);

@@ -260,10 +260,10 @@ TEST_EACH_KIND(test_open_growth_short_of_memory, .every_engine = 1)
 }
 
 /* In a full table many keys lie outside their home buckets. */
-TEST_EACH_KIND(test_open_resize_of_full_tables, .threads = 1, .every_engine = 1)
+TEST_EACH_KIND(test_open_resize_of_full_tables, .threads = 1, .every_engine = 1, .long_tier = 1)
 {
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
-    const uint64_t n = 30000;
+    const uint64_t n = test_scaled(t, 30000, 10000);
     loom_map_config config = make_config(t, n);
     config.max_load = 0.95;
     loom_map *map = make_map_from(context, &config);

@@ -132,12 +132,12 @@ TEST(test_simt_open_upkeep, .timeout_seconds = 240)
 
 /* Explores all schedules of small scenarios of every case: open tables, filters, perfect tables and multimaps. A
  * schedule runs one lane after the other, with up to three detours. Exceptions: two detours in cases with three calls,
- * in upkeep, in scans and in appends, which take more steps; one detour where a team makes room or repairs codes, and
+ * with strings, in upkeep, in scans and in appends, which take more steps; one detour where a team makes room or repairs codes, and
  * where four appends meet at the end of the heap. */
 TEST(test_simt_open_exhaustive, .timeout_seconds = 240)
 {
     sim_options options = {.tiny = 1, .report = stderr};
-    const uint64_t most = test_scaled(t, t->short_tier ? 2000 : 200000, 300);
+    const uint64_t most = test_scaled(t, t->short_tier ? 1000 : 200000, 300);
     for (uint32_t i = 0; i < sim_case_count; i++) {
         if (sim_cases[i].forbidden)
             continue;
@@ -149,7 +149,7 @@ TEST(test_simt_open_exhaustive, .timeout_seconds = 240)
             char replay[100];
             uint64_t runs;
             int complete;
-            int longer = sim_cases[i].crowded || sim_cases[i].mixed ||
+            int longer = sim_cases[i].crowded || sim_cases[i].mixed || sim_cases[i].strings ||
                          sim_cases[i].streams[0] & (SIM_UPKEEP | SIM_ERASE_IF | SIM_APPEND);
             int longest = sim_cases[i].brim || sim_cases[i].streams[0] & (SIM_MOVES | SIM_REPAIR);
             uint32_t detours = longest ? 1 : longer ? 2 : 3;

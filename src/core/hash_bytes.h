@@ -185,18 +185,22 @@ LOOM_BOTH uint64_t loom__xxh3_up_to_16(const unsigned char *key, uint32_t length
 }
 
 /* The loops have constant bounds and a condition, so that a GPU unrolls them and the secret becomes constants. */
-LOOM_BOTH uint64_t loom__xxh3_up_to_240(const unsigned char *key, uint32_t length, uint64_t seed, uint32_t alignment)
+LOOM_BOTH uint64_t loom__xxh3_up_to_128(const unsigned char *key, uint32_t length, uint64_t seed, uint32_t alignment)
 {
     uint64_t sum = length * LOOM__XXH3_P64_1;
-    if (length <= 128) {
-        LOOM_UNROLL
-        for (uint32_t i = 0; i < 4; i++)
-            if (length > 32 * i) {
-                sum += loom__xxh3_mix(key + 16 * i, 32 * i, seed, alignment);
-                sum += loom__xxh3_mix(key + length - 16 * (i + 1), 32 * i + 16, seed, alignment);
-            }
-        return loom__xxh3_avalanche(sum);
-    }
+    LOOM_UNROLL
+    for (uint32_t i = 0; i < 4; i++)
+        if (length > 32 * i) {
+            sum += loom__xxh3_mix(key + 16 * i, 32 * i, seed, alignment);
+            sum += loom__xxh3_mix(key + length - 16 * (i + 1), 32 * i + 16, seed, alignment);
+        }
+    return loom__xxh3_avalanche(sum);
+}
+
+LOOM_BOTH_STEP uint64_t loom__xxh3_up_to_240(const unsigned char *key, uint32_t length, uint64_t seed,
+                                             uint32_t alignment)
+{
+    uint64_t sum = length * LOOM__XXH3_P64_1;
     LOOM_UNROLL
     for (uint32_t i = 0; i < 8; i++)
         sum += loom__xxh3_mix(key + 16 * i, 16 * i, seed, alignment);
@@ -254,8 +258,10 @@ LOOM_BOTH uint64_t loom__xxh3(const void *key, uint64_t length, uint64_t seed, u
     const unsigned char *bytes = (const unsigned char *)key;
     if (length > 240)
         return loom__xxh3_long(bytes, length, seed, alignment);
-    if (length > 16)
+    if (length > 128)
         return loom__xxh3_up_to_240(bytes, (uint32_t)length, seed, alignment);
+    if (length > 16)
+        return loom__xxh3_up_to_128(bytes, (uint32_t)length, seed, alignment);
     if (length > 8)
         return loom__xxh3_up_to_16(bytes, (uint32_t)length, seed, alignment);
     if (length >= 4)

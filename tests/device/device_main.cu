@@ -2,8 +2,8 @@
  *
  *   loom_device_tests [--in-place] [LANES...]
  *
- * For groups of LANES lanes; without LANES for all widths, and graphs. --in-place leaves out multimaps, whose tables
- * move.
+ * For groups of LANES lanes; without LANES for all widths it was compiled for, and graphs. --in-place leaves out
+ * multimaps, whose tables move.
  *
  * One line for each group of tests, then the counts. The first fault ends the program. */
 #include <stdio.h>
@@ -17,21 +17,33 @@ int device_tests_4();
 int device_tests_8();
 int graph_tests();
 
+struct width {
+    int lanes;
+    int (*run)();
+};
+
+static const width widths[] = {
+#ifdef LOOM_DEVICE_TESTS_1
+    {1, device_tests_1},
+#endif
+#ifdef LOOM_DEVICE_TESTS_2
+    {2, device_tests_2},
+#endif
+#ifdef LOOM_DEVICE_TESTS_4
+    {4, device_tests_4},
+#endif
+#ifdef LOOM_DEVICE_TESTS_8
+    {8, device_tests_8},
+#endif
+};
+
 static int run(int lanes)
 {
-    switch (lanes) {
-    case 1:
-        return device_tests_1();
-    case 2:
-        return device_tests_2();
-    case 4:
-        return device_tests_4();
-    case 8:
-        return device_tests_8();
-    default:
-        fprintf(stderr, "groups have 1, 2, 4 or 8 lanes\n");
-        exit(2);
-    }
+    for (const width &one : widths)
+        if (one.lanes == lanes)
+            return one.run();
+    fprintf(stderr, "there are no tests for groups of %d lanes (LOOM_DEVICE_TEST_LANES)\n", lanes);
+    exit(2);
 }
 
 int main(int argc, char **argv)
@@ -43,10 +55,11 @@ int main(int argc, char **argv)
     }
     for (int i = first; i < argc; i++)
         passed += run(atoi(argv[i]));
-    for (int lanes = 1; lanes <= 8 && argc == first; lanes *= 2)
-        passed += run(lanes);
-    if (argc == first)
+    if (argc == first) {
+        for (const width &one : widths)
+            passed += one.run();
         passed += graph_tests();
+    }
     printf("%d passed, 0 failed, 0 skipped\n", passed);
     return 0;
 }

@@ -127,6 +127,14 @@ static void find_families(key_families *families)
         simt_fail("too few keys have equal tags");
 }
 
+static int drawn_before(uint32_t i)
+{
+    for (uint32_t other = 0; other < i; other++)
+        if (memcmp(&now.keys[other], &now.keys[i], sizeof now.keys[i]) == 0)
+            return 1;
+    return 0;
+}
+
 static void draw_keys(uint32_t form)
 {
     static key_families families[2 * FORMS]; /* with strings behind */
@@ -135,7 +143,7 @@ static void draw_keys(uint32_t form)
     memcpy(now.keys, families[form].keys[below(FAMILIES)], sizeof families[form].keys[0]);
     for (uint32_t i = SIM_HOT_KEYS; i < now.key_count;) {
         now.keys[i] = any_wide_key(TRIED + (uint64_t)below(UINT32_MAX), now.key_length);
-        i += loom__hash_partition(hash_of(&now.keys[i]), PARTITIONS) == 0;
+        i += loom__hash_partition(hash_of(&now.keys[i]), PARTITIONS) == 0 && !drawn_before(i);
     }
     for (uint32_t i = 0; i < now.key_count; i++)
         now.strings[i] = (loom__string){(uint64_t)(uintptr_t)&now.keys[i], now.key_length};

@@ -115,7 +115,7 @@ LOOM_LANE lane_truth open_has_piece(loom__slot_kind kind, const loom__open_view 
 }
 
 /* The piece of a walk that ends without storing its key. */
-LOOM_LANE void open_drop_piece(const loom__open_view *view, open_walk *walk, uint64_t value)
+LOOM_STEP void open_drop_piece(const loom__open_view *view, open_walk *walk, uint64_t value)
 {
     const loom__rows_view *rows = open_rows_of(view);
     if (walk->piece < OPEN_NO_BYTES_LEFT) {
@@ -127,7 +127,7 @@ LOOM_LANE void open_drop_piece(const loom__open_view *view, open_walk *walk, uin
 }
 
 /* The strings of a row that was erased. */
-LOOM_LANE void open_drop_strings(const loom__open_view *view, const open_walk *walk, const unsigned char *row)
+LOOM_STEP void open_drop_strings(const loom__open_view *view, const open_walk *walk, const unsigned char *row)
 {
     const loom__rows_view *rows = open_rows_of(view);
     uint64_t bytes = 0;
@@ -177,7 +177,7 @@ LOOM_LANE lane_truth open_same_string(const loom__rows_view *rows, const open_wa
 
 /* Stores the strings of a new row in the walk's piece, and their references in the row. Columns that are no strings are
  * stored as in any row. */
-LOOM_LANE void open_store_strings(const loom__rows_view *rows, const open_walk *walk, unsigned char *row,
+LOOM_STEP void open_store_strings(const loom__rows_view *rows, const open_walk *walk, unsigned char *row,
                                   uint64_t value)
 {
     uint64_t place = walk->piece;
@@ -216,7 +216,7 @@ LOOM_LANE uint64_t open_take_value_bytes(const loom__rows_view *rows, open_walk 
 
 /* Replaces the value whose reference is at `at`. This lane has taken the row. The old piece serves again if the new
  * value fits. False: the heap has no room, and the old value stays. */
-LOOM_LANE lane_truth open_replace_string(const loom__rows_view *rows, open_walk *walk, unsigned char *at,
+LOOM_STEP lane_truth open_replace_string(const loom__rows_view *rows, open_walk *walk, unsigned char *at,
                                          uint64_t value)
 {
     const uint32_t partition = walk->partition_index;

@@ -57,12 +57,16 @@ LOOM_LANE uint64_t open_wanted(loom__slot_kind kind, const open_walk *walk)
     return slot_has_tag(kind) ? walk->tag : walk->key;
 }
 
+LOOM_STEP uint64_t open_string_hash(uint64_t key, loom__seed seed)
+{
+    const loom__string string = open_string_at(key);
+    return loom__hash_bytes((const void *)(uintptr_t)string.at, string.length, seed);
+}
+
 LOOM_LANE uint64_t open_hash(loom__slot_kind kind, const loom__open_view *view, uint64_t key)
 {
-    if (kind == SLOT_STRING && open_rows_of(view)->variable & LOOM__VARIABLE_KEYS) {
-        const loom__string string = open_string_at(key);
-        return loom__hash_bytes((const void *)(uintptr_t)string.at, string.length, view->seed);
-    }
+    if (kind == SLOT_STRING && open_rows_of(view)->variable & LOOM__VARIABLE_KEYS)
+        return open_string_hash(key, view->seed);
     if (slot_has_tag(kind))
         return open_row_hash_called((const unsigned char *)(uintptr_t)key, open_rows_of(view)->key_bytes, view->seed);
     return loom__hash_key(key, slot_key_bytes(kind), view->seed);
