@@ -157,6 +157,87 @@ static void store_row_variants(corpus *c, const unsigned char *sound, size_t byt
     free(file);
 }
 
+/* The same of a table with strings as keys, values or both. Some keys were erased, and some values replaced. */
+static unsigned char *sound_strings(corpus *c, loom_type type, uint32_t key_bytes, uint32_t value_bytes, size_t *bytes)
+{
+    enum { KEYS = 30, LONGEST = 24 };
+    char path[512];
+    loom_context *context = corpus_context();
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    config.type = type;
+    config.key_bytes = key_bytes;
+    config.value_bytes = value_bytes;
+    config.capacity = KEYS;
+    config.buckets_per_partition = 2;
+    config.string_bytes = 1600;
+    config.most_key_bytes = key_bytes == LOOM_VARIABLE ? LONGEST : 0;
+    config.most_value_bytes = value_bytes == LOOM_VARIABLE ? LONGEST : 0;
+    config.growth = 0;
+    loom_map *map = make_map_from(context, &config);
+    uint64_t offsets[KEYS + 1] = {0};
+    unsigned char text[KEYS * LONGEST], fixed[KEYS * 16];
+    for (uint64_t round = 0; round < 2; round++) {
+        for (uint64_t i = 0; i < KEYS; i++) {
+            const uint64_t length = i == 0 ? 0 : 1 + mix_u64(i) % LONGEST;
+            offsets[i + 1] = offsets[i] + length;
+            for (uint64_t k = 0; k < length; k++)
+                text[offsets[i] + k] = (unsigned char)(k == 0 ? i : mix_u64(i + k) >> 56);
+            memset(fixed + i * 16, (int)(i + round), 16);
+        }
+        const loom_strings strings = {offsets, text}, others = {offsets + round, text};
+        const void *keys = key_bytes == LOOM_VARIABLE ? (const void *)&strings : fixed;
+        const void *values = value_bytes == LOOM_VARIABLE ? (const void *)&others : value_bytes > 0 ? fixed : NULL;
+        if (round == 0)
+            CHECK_OK(loom_map_insert(map, keys, values, KEYS, LOOM_KEEP | LOOM_IN_ORDER, NULL, NULL, NULL));
+        else if (value_bytes > 0)
+            CHECK_OK(loom_map_insert(map, keys, values, KEYS / 2, LOOM_OVERWRITE | LOOM_IN_ORDER, NULL, NULL, NULL));
+        if (round == 1)
+            CHECK_OK(loom_map_erase(map, keys, KEYS / 4, NULL, NULL, NULL));
+    }
+    snprintf(path, sizeof path, "%s/.strings", c->directory);
+    CHECK_OK(loom_map_save(map, path, NULL));
+    unsigned char *file = test_read_file(path, bytes);
+    CHECK_EQ(unlink(path), 0);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+    return file;
+}
+
+/* Strings changed, signed; a heap that is too small for them; a reference to the same bytes as another; and strings
+ * that are longer than the table takes. */
+static void store_string_variants(corpus *c, const unsigned char *sound, size_t bytes)
+{
+    unsigned char *file = test_allocate(bytes);
+    memcpy(file, sound, bytes);
+    surgery_head header = surgery_header(sound);
+    unsigned char *heap = file + header.sections[2].at, *rows = file + header.sections[1].at;
+    for (uint64_t i = 0; i < header.sections[2].bytes; i += 13)
+        heap[i] = (unsigned char)(heap[i] ^ (i * 37));
+    surgery_sign(file, bytes);
+    store(c, "heap_noise", file, bytes);
+    memcpy(file, sound, bytes);
+    for (uint64_t i = 0; i < header.sections[1].bytes; i += 32) /* where strings begin, or parts of keys */
+        rows[i] ^= 8;
+    surgery_sign(file, bytes);
+    store(c, "heap_moved", file, bytes);
+    memcpy(file, sound, bytes);
+    header.table.parameters[0] = 64;
+    header.sections[2].bytes = 64;
+    const uint64_t shorter = surgery_place(&header);
+    CHECK_LT(shorter, bytes);
+    surgery_set_header(file, &header);
+    surgery_sign(file, shorter);
+    store(c, "heap_short", file, shorter);
+    memcpy(file, sound, bytes);
+    header = surgery_header(sound);
+    header.table.parameters[1] = header.table.parameters[1] != 0;
+    header.table.parameters[2] = header.table.parameters[2] != 0;
+    surgery_set_header(file, &header);
+    surgery_sign_header(file);
+    store(c, "most_wrong", file, bytes);
+    free(file);
+}
+
 static unsigned char *sound_filter(corpus *c, uint32_t key_bytes, uint64_t filter_bytes, uint32_t probes, uint64_t keys,
                                    size_t *bytes)
 {
@@ -283,6 +364,24 @@ static unsigned write_corpus_to(const char *directory)
         free(file);
     }
     static const struct {
+        const char *name;
+        loom_type type;
+        uint32_t key_bytes, value_bytes;
+    } strings[] = {{"map_strings_8", LOOM_TYPE_MAP, LOOM_VARIABLE, 8},
+                   {"map_16_strings", LOOM_TYPE_MAP, 16, LOOM_VARIABLE},
+                   {"map_strings_strings", LOOM_TYPE_MAP, LOOM_VARIABLE, LOOM_VARIABLE},
+                   {"set_strings", LOOM_TYPE_SET, LOOM_VARIABLE, 0},
+                   {"counter_strings_4", LOOM_TYPE_COUNTER, LOOM_VARIABLE, 4}};
+    for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++) {
+        size_t bytes;
+        unsigned char *file = sound_strings(&c, strings[i].type, strings[i].key_bytes, strings[i].value_bytes, &bytes);
+        snprintf(c.prefix, sizeof c.prefix, "rows_%s", strings[i].name);
+        store_variants(&c, file, bytes);
+        store_row_variants(&c, file, bytes);
+        store_string_variants(&c, file, bytes);
+        free(file);
+    }
+    static const struct {
         loom_engine engine;
         uint32_t key_bytes, value_bytes;
     } multimaps[] = {{LOOM_ENGINE_OPEN, 4, 4},  {LOOM_ENGINE_OPEN, 8, 8},  {LOOM_ENGINE_CHAIN, 4, 4},
@@ -319,12 +418,27 @@ TEST(test_open_load_corpus_is_current)
     CHECK_GE(files, 24);
     snprintf(stored, sizeof stored, "%s/fuzz_corpus", t->data);
     CHECK_GE(test_count_entries(stored), files); /* inputs found by the fuzzer may be added */
-    static const char *const some[] = {"4_4_small_sound",     "4_8_small_noise",      "8_4_small_zeros",
-                                       "8_8_full_sound",      "4_4_full_giant",       "4_0_small_sound",
-                                       "8_0_full_noise",      "4_0_full_type_wrong",  "filter_4_8_sound",
-                                       "filter_8_12_noise",   "filter_8_4_giant",     "multimap_4_4_sound",
-                                       "chain_8_4_sound",     "chain_4_8_heap_short", "filter_33_12_sound",
-                                       "rows_map_16_8_sound", "rows_set_17_0_noise",  "rows_counter_12_4_rows_noise"};
+    static const char *const some[] = {"4_4_small_sound",
+                                       "4_8_small_noise",
+                                       "8_4_small_zeros",
+                                       "8_8_full_sound",
+                                       "4_4_full_giant",
+                                       "4_0_small_sound",
+                                       "8_0_full_noise",
+                                       "4_0_full_type_wrong",
+                                       "filter_4_8_sound",
+                                       "filter_8_12_noise",
+                                       "filter_8_4_giant",
+                                       "multimap_4_4_sound",
+                                       "chain_8_4_sound",
+                                       "chain_4_8_heap_short",
+                                       "filter_33_12_sound",
+                                       "rows_map_16_8_sound",
+                                       "rows_set_17_0_noise",
+                                       "rows_counter_12_4_rows_noise",
+                                       "rows_map_strings_8_sound",
+                                       "rows_map_16_strings_heap_moved",
+                                       "rows_map_strings_strings_heap_noise"};
     for (size_t i = 0; i < sizeof some / sizeof some[0]; i++) {
         char path[600];
         size_t made_bytes, stored_bytes;

@@ -85,6 +85,70 @@ TEST(test_rows_strings_crafted_references_are_refused)
     loom_context_destroy(context);
 }
 
+/* References of two rows, or of one, that share bytes of the heap, in files whose checksums are right. Hashes and
+ * lengths are right, too: nothing but the overlap tells. */
+TEST(test_rows_strings_overlapping_pieces_are_refused)
+{
+    loom_context *context = make_context(t);
+    size_t bytes;
+    unsigned char *file = make_file(t, context, &bytes);
+    loom_map *loaded;
+    const surgery_head head = surgery_header(file);
+    const uint64_t heap = head.sections[2].bytes, row_bytes = 2 * sizeof(open_stored);
+    uint64_t last = UINT64_MAX;
+    uint32_t refused = 0;
+    for (uint64_t slot = 0; slot < head.sections[1].bytes / row_bytes; slot++) {
+        const uint64_t bucket = slot / open_slots(SLOT_TAG);
+        uint16_t tag;
+        memcpy(&tag, file + head.sections[0].at + bucket * OPEN_LINE_BYTES + slot % open_slots(SLOT_TAG) * 2, 2);
+        unsigned char *at = file + head.sections[1].at + slot * row_bytes + sizeof(open_stored);
+        open_stored sound, bad, other;
+        memcpy(&sound, at, sizeof sound);
+        if (tag == 0 || sound.mark == 0)
+            continue;
+        for (int i = 0; i < 4; i++) {
+            bad = sound;
+            if (i == 0 && last != UINT64_MAX) { /* the value of another row */
+                memcpy(&other, file + last, sizeof other);
+                bad.at = other.at;
+                bad.mark = 8;
+                bad.length = bad.length < 8 ? bad.length : 8;
+            } else if (i == 1) { /* the key of the same row */
+                memcpy(&other, at - sizeof(open_stored), sizeof other);
+                if (other.length == 0)
+                    continue;
+                bad.at = other.at + (other.length - 1) / 8 * 8; /* its last word */
+                bad.mark = 8;
+                bad.length = bad.length < 8 ? bad.length : 8;
+            } else if (i == 2) { /* from its begin to the end of the heap: over all that come later */
+                bad.mark = (uint32_t)(heap - sound.at);
+            } else if (i == 3) { /* the whole heap */
+                bad.at = 0;
+                bad.mark = (uint32_t)heap;
+            }
+            if (memcmp(&bad, &sound, sizeof bad) == 0)
+                continue;
+            test_note("slot %llu, change %d", (unsigned long long)slot, i);
+            memcpy(at, &bad, sizeof bad);
+            surgery_sign(file, bytes);
+            test_write_file(test_path(t, "crafted"), file, bytes);
+            const loom_status status = loom_map_load(context, test_path(t, "crafted"), &loaded, NULL);
+            if (status == LOOM_OK) { /* the last string of the heap may have all that follows */
+                CHECK_EQ(i, 2);
+                loom_map_destroy(loaded);
+            } else {
+                CHECK_EQ(status, LOOM_BAD_FILE);
+                refused++;
+            }
+            memcpy(at, &sound, sizeof sound);
+        }
+        last = (uint64_t)(at - file);
+    }
+    CHECK_GE(refused, 120);
+    free(file);
+    loom_context_destroy(context);
+}
+
 /* The golden files of tables with strings: the library must read them, and write the same bytes, for ever. `loom_tests
  * --write-golden-strings DIR` writes them anew; tests/test_file_golden.c says when. */
 enum { GOLDEN = 150 };

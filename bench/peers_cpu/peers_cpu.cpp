@@ -1,196 +1,129 @@
-/* Building a table of n pairs: hashloom's cpu machine and the containers that Debian packages, in one run; then the
- * same with several values per key (peers_multi.cpp). Usage: peers_cpu [n]
+/* hashloom's cpu machine and the containers that Debian packages, in one run: building a table of n pairs and looking
+ * up n keys, half of which are present; the same with string keys (peers_strings.cpp); then several values per key
+ * (peers_multi.cpp). Usage: peers_cpu [n]
  *
  * Each container gets its capacity beforehand and as many threads as there are cores. A container that is not made for
- * threads is measured twice: with a single thread, and with one container for each thread, which takes the keys of its
- * share of the hashes. This is the fastest way to build it that we know. Every table is checked: its size, and the
- * value of each key. */
-#include "peers_cpu.h"
-
-#ifdef HAVE_TBB
-#include <tbb/concurrent_hash_map.h>
-#endif
-#ifdef HAVE_CUCKOO
-#include <libcuckoo/cuckoohash_map.hh>
-#endif
+ * threads is measured with one map that one thread fills and all threads read, and with one map for each thread.
+ * peers_contest.h tells how both sides are timed. */
+#include "peers_contest.h"
 
 namespace
 {
 
-template <class word> struct input {
-    std::vector<word> keys, values;
-    explicit input(uint64_t n) : keys(n), values(n)
+template <class word> struct word_input {
+    typedef word key;
+    typedef word value;
+    std::vector<word> keys, values, queries;
+    answers<word> expected;
+
+    explicit word_input(uint64_t n) : keys(n), values(n), queries(n), expected(n)
     {
         for (uint64_t i = 0; i < n; i++) {
             keys[i] = key_of<word>(i);
             values[i] = (word)~keys[i];
+        }
+        for (uint64_t i = 0; i < n; i++) {
+            const uint64_t which = key_of<uint64_t>(i + 1) % (2 * n); /* keys from n on are absent */
+            queries[i] = key_of<word>(which);
+            expected.set(i, which < n, (word)~queries[i]);
         }
     }
     uint64_t size() const
     {
         return keys.size();
     }
+    word key_at(uint64_t i) const
+    {
+        return keys[i];
+    }
+    word value_at(uint64_t i) const
+    {
+        return values[i];
+    }
+    word query_at(uint64_t i) const
+    {
+        return queries[i];
+    }
+    unsigned shard_at(uint64_t i) const
+    {
+        return shard_of(keys[i]);
+    }
+    unsigned query_shard_at(uint64_t i) const
+    {
+        return shard_of(queries[i]);
+    }
 };
 
-/* The best of several builds, in M pairs a second; `make` makes a container, `fill` is timed, `holds` checks. */
-template <class word, class maker, class filler, class checker>
-double measure(const char *name, const input<word> &in, maker make, filler fill, checker holds)
+template <class word> class loom_side : public contestant<word>
 {
-    double best = 0;
-    for (int repeat = 0; repeat < REPEATS; repeat++) {
-        auto container = make();
-        double begin = seconds();
-        fill(*container);
-        best = std::max(best, (double)in.size() / (seconds() - begin) * 1e-6);
-        if (!holds(*container)) {
-            std::fprintf(stderr, "%s: a key or a value is missing\n", name);
-            std::exit(1);
-        }
+  public:
+    explicit loom_side(const word_input<word> &of) : in(of)
+    {
+        loom_map_config config = LOOM_MAP_CONFIG_INIT;
+        config.key_bytes = config.value_bytes = sizeof(word);
+        config.capacity = in.size();
+        table = make_loom_table(config);
     }
-    std::printf("%-42s %zu + %zu bytes %10.1f M pairs/s\n", name, sizeof(word), sizeof(word), best);
-    std::fflush(stdout);
-    return best;
-}
+    void build() override
+    {
+        check_loom(loom_map_build(table->map, in.keys.data(), in.values.data(), in.size(), LOOM_KEEP, nullptr, nullptr,
+                                  nullptr));
+    }
+    void find(answers<word> &found) override
+    {
+        const word absent = 0;
+        check_loom(loom_map_find(table->map, in.queries.data(), in.size(), found.values.data(), &absent,
+                                 found.status.data(), nullptr, nullptr));
+    }
 
-/* Containers that one thread fills: emplace, find, reserve, size. */
-template <class map, class word> double measure_alone(const std::string &name, const input<word> &in)
-{
-    const uint64_t n = in.size();
-    double alone = measure((name + ", one thread").c_str(), in,
-                           [&] {
-                               auto m = std::make_unique<map>();
-                               m->reserve(n);
-                               return m;
-                           },
-                           [&](map &m) {
-                               for (uint64_t i = 0; i < n; i++)
-                                   m.emplace(in.keys[i], in.values[i]);
-                           },
-                           [&](map &m) {
-                               bool all = m.size() == n;
-                               for (uint64_t i = 0; i < n && all; i++) {
-                                   auto at = m.find(in.keys[i]);
-                                   all = at != m.end() && at->second == in.values[i];
-                               }
-                               return all;
-                           });
-    if (thread_count() == 1)
-        return alone;
-    typedef std::vector<map> shards;
-    double sharded = measure((name + ", one for each thread").c_str(), in,
-                             [&] {
-                                 auto m = std::make_unique<shards>(thread_count());
-                                 for (map &shard : *m)
-                                     shard.reserve(n / thread_count() + n / 64);
-                                 return m;
-                             },
-                             [&](shards &m) {
-                                 in_parallel([&](unsigned own) {
-                                     for (uint64_t i = 0; i < n; i++)
-                                         if (shard_of(in.keys[i]) == own)
-                                             m[own].emplace(in.keys[i], in.values[i]);
-                                 });
-                             },
-                             [&](shards &m) {
-                                 bool all = true;
-                                 for (uint64_t i = 0; i < n && all; i++) {
-                                     map &shard = m[shard_of(in.keys[i])];
-                                     auto at = shard.find(in.keys[i]);
-                                     all = at != shard.end() && at->second == in.values[i];
-                                 }
-                                 return all;
-                             });
-    return std::max(alone, sharded);
-}
-
-/* Each thread takes a range of the keys. */
-template <class map, class word, class inserter> void fill_shared(map &m, const input<word> &in, inserter insert)
-{
-    in_parallel([&](unsigned own) {
-        const uint64_t n = in.size(), begin = n * own / thread_count(), end = n * (own + 1) / thread_count();
-        for (uint64_t i = begin; i < end; i++)
-            insert(m, in.keys[i], in.values[i]);
-    });
-}
-
-template <class word> double measure_loom(const input<word> &in)
-{
-    return measure(
-        "hashloom, loom_map_build", in,
-        [&] {
-            loom_map_config config = LOOM_MAP_CONFIG_INIT;
-            config.key_bytes = config.value_bytes = sizeof(word);
-            config.capacity = in.size();
-            return make_loom_table(config);
-        },
-        [&](loom_table &t) {
-            if (loom_map_build(t.map, in.keys.data(), in.values.data(), in.size(), LOOM_KEEP, nullptr, nullptr,
-                               nullptr) != LOOM_OK)
-                std::fprintf(stderr, "%s\n", loom_last_error());
-        },
-        [&](loom_table &t) {
-            std::vector<word> found(in.size());
-            uint64_t size = 0;
-            return loom_map_find(t.map, in.keys.data(), in.size(), found.data(), nullptr, nullptr, nullptr, nullptr) ==
-                       LOOM_OK &&
-                   loom_map_size(t.map, &size, nullptr) == LOOM_OK && size == in.size() && found == in.values;
-        });
-}
+  private:
+    const word_input<word> &in;
+    std::unique_ptr<loom_table> table;
+};
 
 template <class word> void compare(uint64_t n)
 {
-    const input<word> in(n);
-    double ours = measure_loom(in), best = 0;
+    typedef word_input<word> input;
+    typedef std::unique_ptr<contestant<word>> side;
+    const input in(n);
+    const unsigned threads = thread_count();
+    const maker<word> ours = [&]() -> side { return std::make_unique<loom_side<word>>(in); };
+    std::printf("Pairs of %zu + %zu bytes. hashloom: loom_map_build, loom_map_find, %u threads\n", sizeof(word),
+                sizeof(word), threads);
+    contest<input> table(in);
 #ifdef HAVE_ABSL
-    best = std::max(best, measure_alone<absl::flat_hash_map<word, word>>("absl::flat_hash_map", in));
+    typedef absl::flat_hash_map<word, word> absl_map;
+    table.run("absl::flat_hash_map", 1, threads, ours,
+              [&]() -> side { return std::make_unique<one_map<absl_map, input>>(in, threads); });
+    table.run("absl::flat_hash_map, fetched ahead", 1, threads, ours,
+              [&]() -> side { return std::make_unique<prefetched_map<absl_map, input>>(in, threads); });
+    table.run("absl::flat_hash_map, one for each thread", threads, threads, ours,
+              [&]() -> side { return std::make_unique<map_per_thread<absl_map, input>>(in); });
 #else
     std::puts("absl::flat_hash_map: skipped, libabsl-dev is not there");
 #endif
 #ifdef HAVE_BOOST
-    best = std::max(best, measure_alone<boost::unordered_flat_map<word, word>>("boost::unordered_flat_map", in));
+    typedef boost::unordered_flat_map<word, word> boost_map;
+    table.run("boost::unordered_flat_map", 1, threads, ours,
+              [&]() -> side { return std::make_unique<one_map<boost_map, input>>(in, threads); });
+    table.run("boost::unordered_flat_map, one for each thread", threads, threads, ours,
+              [&]() -> side { return std::make_unique<map_per_thread<boost_map, input>>(in); });
 #else
     std::puts("boost::unordered_flat_map: skipped, libboost1.81-dev is not there");
 #endif
 #ifdef HAVE_TBB
-    typedef tbb::concurrent_hash_map<word, word> tbb_map;
-    best = std::max(best, measure(
-                              "tbb::concurrent_hash_map", in, [&] { return std::make_unique<tbb_map>(n); },
-                              [&](tbb_map &m) {
-                                  fill_shared(m, in, [](tbb_map &to, word key, word value) {
-                                      to.insert(std::make_pair(key, value));
-                                  });
-                              },
-                              [&](tbb_map &m) {
-                                  bool all = m.size() == n;
-                                  for (uint64_t i = 0; i < n && all; i++) {
-                                      typename tbb_map::const_accessor at;
-                                      all = m.find(at, in.keys[i]) && at->second == in.values[i];
-                                  }
-                                  return all;
-                              }));
+    table.run("tbb::concurrent_hash_map", threads, threads, ours,
+              [&]() -> side { return std::make_unique<tbb_map<input>>(in); });
 #else
     std::puts("tbb::concurrent_hash_map: skipped, libtbb-dev is not there");
 #endif
 #ifdef HAVE_CUCKOO
-    typedef libcuckoo::cuckoohash_map<word, word> cuckoo_map;
-    best =
-        std::max(best, measure(
-                           "libcuckoo::cuckoohash_map", in, [&] { return std::make_unique<cuckoo_map>(n); },
-                           [&](cuckoo_map &m) {
-                               fill_shared(m, in, [](cuckoo_map &to, word key, word value) { to.insert(key, value); });
-                           },
-                           [&](cuckoo_map &m) {
-                               bool all = m.size() == n;
-                               word value;
-                               for (uint64_t i = 0; i < n && all; i++)
-                                   all = m.find(in.keys[i], value) && value == in.values[i];
-                               return all;
-                           }));
+    table.run("libcuckoo::cuckoohash_map", threads, threads, ours,
+              [&]() -> side { return std::make_unique<cuckoo_map<input>>(in); });
 #else
     std::puts("libcuckoo::cuckoohash_map: skipped, libcuckoo-dev is not there");
 #endif
-    if (best > 0)
-        std::printf("hashloom builds %.2f times as fast as the fastest of them\n", ours / best);
+    table.conclude();
 }
 
 } // namespace
@@ -198,9 +131,16 @@ template <class word> void compare(uint64_t n)
 int main(int argc, char **argv)
 {
     const uint64_t n = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : (uint64_t)1 << 24;
-    std::printf("%llu pairs, %u threads\n", (unsigned long long)n, thread_count());
+    if (n == 0 || n > (uint64_t)1 << 31) {
+        std::fprintf(stderr, "usage: peers_cpu [PAIRS], up to 2^31\n");
+        return 2;
+    }
+    std::printf("%llu pairs, and as many lookups, half of them for absent keys; %u threads; medians of %d rounds.\n"
+                "Ratios: hashloom's rate, measured directly before, divided by the container's.\n\n",
+                (unsigned long long)n, thread_count(), REPEATS);
     compare<uint32_t>(n);
     compare<uint64_t>(n);
+    compare_strings(std::max<uint64_t>(n / 4, 1));
     compare_multimaps(n);
     return 0;
 }

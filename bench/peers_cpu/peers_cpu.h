@@ -1,4 +1,4 @@
-/* What the comparisons share: threads, keys, time, and a table of hashloom's. */
+/* What the comparisons share: threads, keys, time, a table of hashloom's, and the table that is printed. */
 #ifndef PEERS_CPU_H
 #define PEERS_CPU_H
 
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -29,11 +30,12 @@ inline unsigned thread_count()
     return count;
 }
 
-template <class work> void in_parallel(work each)
+template <class work> void in_parallel(unsigned count, work each)
 {
     std::vector<std::thread> threads;
-    for (unsigned i = 0; i < thread_count(); i++)
+    for (unsigned i = 1; i < count; i++)
         threads.emplace_back([=] { each(i); });
+    each(0);
     for (std::thread &thread : threads)
         thread.join();
 }
@@ -75,12 +77,13 @@ struct loom_table {
     }
 };
 
-/* Makes a table of hashloom's, on the cpu machine. */
-inline std::unique_ptr<loom_table> make_loom_table(const loom_map_config &config)
+/* Makes a table of hashloom's, on the cpu machine; threads = 0: all. */
+inline std::unique_ptr<loom_table> make_loom_table(const loom_map_config &config, unsigned threads = 0)
 {
     auto table = std::make_unique<loom_table>();
     loom_context_config with = LOOM_CONTEXT_CONFIG_INIT;
     with.machine = LOOM_MACHINE_CPU;
+    with.threads = threads;
     if (loom_context_create(&with, &table->context) != LOOM_OK ||
         loom_map_create(table->context, &config, &table->map) != LOOM_OK) {
         std::fprintf(stderr, "%s\n", loom_last_error());
@@ -89,6 +92,15 @@ inline std::unique_ptr<loom_table> make_loom_table(const loom_map_config &config
     return table;
 }
 
+inline void check_loom(loom_status status)
+{
+    if (status == LOOM_OK)
+        return;
+    std::fprintf(stderr, "%s\n", loom_last_error());
+    std::exit(1);
+}
+
+void compare_strings(uint64_t n);   /* peers_strings.cpp */
 void compare_multimaps(uint64_t n); /* peers_multi.cpp */
 
 #endif

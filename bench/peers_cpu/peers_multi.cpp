@@ -78,10 +78,6 @@ rates measure(const char *name, const pairs &in, maker make, builder build, find
 
 rates measure_loom(const pairs &in)
 {
-    auto check = [](loom_status status) {
-        if (status != LOOM_OK)
-            std::fprintf(stderr, "%s\n", loom_last_error());
-    };
     return measure(
         "hashloom, a multimap", in,
         [&] {
@@ -93,12 +89,12 @@ rates measure_loom(const pairs &in)
             return make_loom_table(config);
         },
         [&](loom_table &t) {
-            check(loom_map_build(t.map, in.keys.data(), in.values.data(), in.keys.size(), LOOM_KEEP, nullptr, nullptr,
-                                 nullptr));
+            check_loom(loom_map_build(t.map, in.keys.data(), in.values.data(), in.keys.size(), LOOM_KEEP, nullptr,
+                                      nullptr, nullptr));
         },
         [&](loom_table &t, lists &found) {
-            check(loom_map_find_all(t.map, in.queries.data(), in.queries.size(), 0, found.offsets.data(),
-                                    found.values.data(), found.values.size(), nullptr, nullptr, nullptr));
+            check_loom(loom_map_find_all(t.map, in.queries.data(), in.queries.size(), 0, found.offsets.data(),
+                                         found.values.data(), found.values.size(), nullptr, nullptr, nullptr));
         });
 }
 
@@ -140,7 +136,7 @@ template <class map> rates measure_vectors(const char *name, const pairs &in)
             return m;
         },
         [&](shards &m) {
-            in_parallel([&](unsigned own) {
+            in_parallel(thread_count(), [&](unsigned own) {
                 for (uint64_t i = 0; i < in.keys.size(); i++)
                     if (shard_of(in.keys[i]) == own)
                         m[own][in.keys[i]].push_back(in.values[i]);
@@ -148,7 +144,7 @@ template <class map> rates measure_vectors(const char *name, const pairs &in)
         },
         [&](shards &m, lists &found) {
             std::vector<uint64_t> sums(thread_count() + 1);
-            in_parallel([&](unsigned own) { find_range(m, in, found, own, sums.data()); });
+            in_parallel(thread_count(), [&](unsigned own) { find_range(m, in, found, own, sums.data()); });
             uint64_t before = 0;
             for (uint64_t &sum : sums) {
                 const uint64_t mine = sum;
@@ -156,7 +152,7 @@ template <class map> rates measure_vectors(const char *name, const pairs &in)
                 before += mine;
             }
             found.offsets.back() = before;
-            in_parallel([&](unsigned own) { copy_range(m, in, found, own, sums[own]); });
+            in_parallel(thread_count(), [&](unsigned own) { copy_range(m, in, found, own, sums[own]); });
         });
 }
 

@@ -27,7 +27,8 @@ enum {
     MOST_INPUT = 1 << 16,
     MEMORY_LIMIT = 1 << 26, /* so that a header that speaks of a giant table is refused, not believed */
     BATCH = 64,
-    MOST_VALUES = 4096 /* of a repaired multimap, and of one of its keys */
+    MOST_VALUES = 4096, /* of a repaired multimap, and of one of its keys */
+    MOST_HEAP = 1 << 14 /* bytes of strings */
 };
 
 #define REQUIRE(condition)                                                                                       \
@@ -95,25 +96,122 @@ static unsigned char *make_keys(uint64_t key_bytes)
     return keys;
 }
 
+/* Keys or values as calls take and return them: elements of one width, or strings. */
+typedef struct column {
+    uint32_t width; /* 0: there is no column */
+    unsigned char *array;
+    loom_strings_out strings; /* width LOOM_VARIABLE */
+    loom_strings given;
+} column;
+
+/* Room for n elements; strings get room for their bytes later. */
+static column make_column(uint32_t width, uint64_t n)
+{
+    column c = {.width = width};
+    if (width == LOOM_VARIABLE)
+        c.strings.offsets = malloc((n + 1) * sizeof(uint64_t));
+    else
+        c.array = malloc(n * width + 1);
+    REQUIRE(width == LOOM_VARIABLE ? c.strings.offsets != NULL : c.array != NULL);
+    return c;
+}
+
+static void give_bytes(column *c, uint64_t bytes)
+{
+    c->strings.bytes = malloc(bytes + 1);
+    REQUIRE(c->strings.bytes);
+    c->strings.byte_room = bytes;
+}
+
+/* BATCH elements with different numbers. String i has 2 to 31 bytes. */
+static column make_batch(uint32_t width, uint64_t factor)
+{
+    column c = make_column(width, BATCH);
+    if (width != LOOM_VARIABLE) {
+        for (uint64_t i = 0; i < BATCH && width > 0; i++)
+            put_number(c.array, width, i, i * factor);
+        return c;
+    }
+    give_bytes(&c, BATCH * 32);
+    c.strings.offsets[0] = 0;
+    for (uint64_t i = 0; i < BATCH; i++) {
+        unsigned char *at = (unsigned char *)c.strings.bytes + c.strings.offsets[i];
+        const uint64_t length = 2 + i * factor % 30;
+        memset(at, 0x5a, length);
+        at[0] = (unsigned char)i;
+        c.strings.offsets[i + 1] = c.strings.offsets[i] + length;
+    }
+    return c;
+}
+
+static const void *given(column *c)
+{
+    c->given = (loom_strings){c->strings.offsets, c->strings.bytes};
+    return c->width == LOOM_VARIABLE ? (const void *)&c->given : c->width == 0 ? NULL : c->array;
+}
+
+static void *taken(column *c)
+{
+    return c->width == LOOM_VARIABLE ? (void *)&c->strings : c->width == 0 ? NULL : c->array;
+}
+
+static void free_column(column *c)
+{
+    free(c->array);
+    free(c->strings.offsets);
+    free(c->strings.bytes);
+}
+
+/* Looks up `count` keys, all of which are present, and requires the given values. */
+static void find_strings(loom_map *map, column *keys, uint64_t count, const column *values)
+{
+    loom_result result;
+    uint64_t needed = 0;
+    column found = make_column(LOOM_VARIABLE, count);
+    REQUIRE(loom_map_find_strings(map, given(keys), count, found.strings.offsets, NULL, 0, &needed, NULL, &result,
+                                  NULL) == LOOM_OK);
+    REQUIRE(needed == values->strings.needed && found.strings.offsets[count] == needed);
+    give_bytes(&found, needed);
+    REQUIRE(loom_map_find_strings(map, given(keys), count, found.strings.offsets, found.strings.bytes, needed, NULL,
+                                  NULL, &result, NULL) == LOOM_OK);
+    REQUIRE(result.ok == count);
+    REQUIRE(memcmp(found.strings.offsets, values->strings.offsets, (count + 1) * sizeof(uint64_t)) == 0);
+    REQUIRE(memcmp(found.strings.bytes, values->strings.bytes, needed) == 0);
+    free_column(&found);
+}
+
+static void find_values(loom_map *map, column *keys, uint64_t count, const column *values)
+{
+    loom_result result;
+    unsigned char *found = malloc(count * values->width + 1);
+    REQUIRE(found);
+    REQUIRE(loom_map_find(map, given(keys), count, values->width == 0 ? NULL : found, NULL, NULL, &result, NULL) ==
+            LOOM_OK);
+    REQUIRE(result.ok == count);
+    REQUIRE(memcmp(values->array, found, count * values->width) == 0);
+    free(found);
+}
+
 /* Every pair that is retrieved is found, once. Sets have no arrays of values. */
 static void read_table(loom_map *map, const loom_stats *stats)
 {
-    uint64_t count = 0;
-    loom_result result;
-    int set = stats->type == LOOM_TYPE_SET;
-    unsigned char *keys = malloc((stats->size + 1) * stats->key_bytes),
-                  *values = malloc((stats->size + 1) * stats->value_bytes + 1),
-                  *found = malloc((stats->size + 1) * stats->value_bytes + 1);
-    REQUIRE(keys && values && found);
-    REQUIRE(set == (stats->value_bytes == 0));
-    REQUIRE(loom_map_retrieve_all(map, keys, set ? NULL : values, stats->size + 1, &count, NULL, NULL) == LOOM_OK);
+    uint64_t count = 0, room = stats->size + 1;
+    column keys = make_column(stats->key_bytes, room), values = make_column(stats->value_bytes, room);
+    REQUIRE((stats->type == LOOM_TYPE_SET) == (stats->value_bytes == 0));
+    if (stats->key_bytes == LOOM_VARIABLE || stats->value_bytes == LOOM_VARIABLE) { /* how many bytes there are */
+        REQUIRE(loom_map_retrieve_all(map, taken(&keys), taken(&values), room, &count, NULL, NULL) == LOOM_OK);
+        REQUIRE(keys.strings.needed + values.strings.needed == stats->string_bytes);
+        give_bytes(&keys, keys.strings.needed);
+        give_bytes(&values, values.strings.needed);
+    }
+    REQUIRE(loom_map_retrieve_all(map, taken(&keys), taken(&values), room, &count, NULL, NULL) == LOOM_OK);
     REQUIRE(count == stats->size);
-    REQUIRE(loom_map_find(map, keys, count, set ? NULL : found, NULL, NULL, &result, NULL) == LOOM_OK);
-    REQUIRE(result.ok == count);
-    REQUIRE(memcmp(values, found, count * stats->value_bytes) == 0);
-    free(keys);
-    free(values);
-    free(found);
+    if (stats->value_bytes == LOOM_VARIABLE)
+        find_strings(map, &keys, count, &values);
+    else
+        find_values(map, &keys, count, &values);
+    free_column(&keys);
+    free_column(&values);
 }
 
 /* The pairs of a key come one after the other. find_all returns the same values. */
@@ -178,21 +276,22 @@ static void write_lists(loom_map *map, const loom_stats *stats)
 static void write_table(loom_map *map, const loom_stats *stats)
 {
     uint64_t size = 0;
-    const uint64_t value_bytes = stats->value_bytes;
-    unsigned char *keys = make_keys(stats->key_bytes), *given = malloc(BATCH * value_bytes + 1);
-    unsigned char *values = stats->type == LOOM_TYPE_SET ? NULL : given;
+    const uint32_t value_bytes = stats->value_bytes;
+    column keys = make_batch(stats->key_bytes, UINT64_C(0x9e3779b97f4a7c15)), values = make_batch(value_bytes, 1);
     uint8_t status[BATCH];
     loom_result inserted, erased;
-    REQUIRE(given);
-    for (uint64_t i = 0; i < BATCH && value_bytes > 0; i++)
-        put_number(given, value_bytes, i, i);
-    REQUIRE(loom_map_insert(map, keys, values, BATCH, LOOM_OVERWRITE, status, &inserted, NULL) == LOOM_OK);
-    REQUIRE(inserted.ok + inserted.exists + inserted.full == BATCH);
+    REQUIRE(loom_map_insert(map, given(&keys), given(&values), BATCH, LOOM_OVERWRITE, status, &inserted, NULL) ==
+            LOOM_OK);
+    REQUIRE(inserted.ok + inserted.exists + inserted.full + inserted.too_long == BATCH);
     REQUIRE(loom_map_verify(map, NULL) == LOOM_OK);
     REQUIRE(loom_map_size(map, &size, NULL) == LOOM_OK);
     REQUIRE(size == stats->size + inserted.ok);
-    REQUIRE(loom_map_insert(map, keys, values, BATCH, LOOM_KEEP | LOOM_IN_ORDER, NULL, &erased, NULL) == LOOM_OK);
-    REQUIRE(erased.ok == 0 && erased.full == inserted.full);
+    REQUIRE(loom_map_insert(map, given(&keys), given(&values), BATCH, LOOM_KEEP | LOOM_IN_ORDER, NULL, &erased, NULL) ==
+            LOOM_OK);
+    REQUIRE(erased.too_long == inserted.too_long);
+    if (stats->key_bytes != LOOM_VARIABLE && value_bytes != LOOM_VARIABLE)
+        REQUIRE(erased.ok == 0 && erased.full == inserted.full);
+    REQUIRE(loom_map_size(map, &size, NULL) == LOOM_OK);
     const loom_number number = value_bytes == 8 ? LOOM_NUMBER_I64 : LOOM_NUMBER_I32;
     if (value_bytes == 4 || value_bytes == 8) { /* about half of the pairs, if the values are arbitrary */
         REQUIRE(loom_map_erase_if(map, number, &(int64_t){0}, NULL, &erased, NULL) == LOOM_OK);
@@ -200,16 +299,20 @@ static void write_table(loom_map *map, const loom_stats *stats)
         REQUIRE(loom_map_verify(map, NULL) == LOOM_OK);
     } else
         REQUIRE(loom_map_erase_if(map, number, &(int64_t){0}, NULL, &erased, NULL) == LOOM_UNSUPPORTED);
-    REQUIRE(loom_map_erase(map, keys, BATCH, status, &erased, NULL) == LOOM_OK);
-    REQUIRE(erased.ok <= inserted.ok + inserted.exists);
+    REQUIRE(loom_map_erase(map, given(&keys), BATCH, status, &erased, NULL) == LOOM_OK);
+    REQUIRE(erased.ok <= BATCH - inserted.too_long);
     REQUIRE(loom_map_verify(map, NULL) == LOOM_OK);
-    REQUIRE(loom_map_find(map, keys, BATCH, values, NULL, NULL, &erased, NULL) == LOOM_OK);
+    REQUIRE(loom_map_contains(map, given(&keys), BATCH, NULL, status, &erased, NULL) == LOOM_OK);
     REQUIRE(erased.ok == 0);
-    REQUIRE(loom_map_build(map, keys, values, BATCH, LOOM_KEEP, NULL, &inserted, NULL) == LOOM_OK);
+    const loom_status shrunk = loom_map_shrink(map, NULL);
+    REQUIRE(shrunk == LOOM_OK || shrunk == LOOM_FULL); /* FULL: a file may hold keys that collide */
+    REQUIRE(loom_map_verify(map, NULL) == LOOM_OK);
+    REQUIRE(loom_map_build(map, given(&keys), given(&values), BATCH, LOOM_KEEP, NULL, &inserted, NULL) == LOOM_OK);
+    REQUIRE(loom_map_verify(map, NULL) == LOOM_OK);
     REQUIRE(loom_map_clear(map, NULL, NULL) == LOOM_OK);
     REQUIRE(loom_map_verify(map, NULL) == LOOM_OK);
-    free(keys);
-    free(given);
+    free_column(&keys);
+    free_column(&values);
 }
 
 static void use_table(loom_map *map)
@@ -323,9 +426,14 @@ static uint64_t partition_bytes_of(uint32_t engine, uint32_t type, uint32_t key_
     return value_bytes == 8 ? buckets * 128 : (buckets * 96 + 63) / 64 * 64;
 }
 
-/* The bytes of a row, likewise. */
+/* The bytes of a row, likewise. A string has a reference there, and rows with references have a multiple of 8 bytes. */
 static uint64_t row_bytes_of(uint64_t key_bytes, uint64_t value_bytes)
 {
+    if (key_bytes == LOOM_VARIABLE || value_bytes == LOOM_VARIABLE) {
+        key_bytes = key_bytes == LOOM_VARIABLE ? 16 : key_bytes;
+        value_bytes = value_bytes == LOOM_VARIABLE ? 16 : value_bytes;
+        return (row_bytes_of(key_bytes, value_bytes) + 7) / 8 * 8;
+    }
     const uint64_t a = value_bytes == 0       ? 1
                        : value_bytes % 8 == 0 ? 8
                        : value_bytes % 4 == 0 ? 4
@@ -337,7 +445,7 @@ static uint64_t row_bytes_of(uint64_t key_bytes, uint64_t value_bytes)
 /* The description of a table that both formats contain. */
 typedef struct shape {
     uint32_t type, engine, key_bytes, value_bytes, partitions, buckets;
-    uint64_t parameter; /* filters: bits of a key; perfect tables: words of codes; multimaps: values */
+    uint64_t parameter; /* filters: bits of a key; perfect tables: words of codes; multimaps: values; strings: heap */
     double max_load;
 } shape;
 
@@ -346,10 +454,15 @@ static int has_rows(const shape *is)
     return is->engine == LOOM_ENGINE_ROWS && is->type != LOOM_TYPE_FILTER && is->type != LOOM_TYPE_MULTIMAP;
 }
 
-/* A width from 1 to `most`. */
+static int has_strings(const shape *is)
+{
+    return has_rows(is) && (is->key_bytes == LOOM_VARIABLE || is->value_bytes == LOOM_VARIABLE);
+}
+
+/* A width from 1 to `most`, or strings. */
 static uint32_t repair_width(uint32_t width, uint32_t most)
 {
-    return width >= 1 && width <= most ? width : 1 + width % 32;
+    return (width >= 1 && width <= most) || width == LOOM_VARIABLE ? width : 1 + width % 32;
 }
 
 static void repair_widths(shape *is)
@@ -357,7 +470,7 @@ static void repair_widths(shape *is)
     const uint32_t key_bytes = is->key_bytes, value_bytes = is->value_bytes;
     is->key_bytes = key_bytes & 8 ? 8 : 4;
     is->value_bytes = value_bytes & 8 ? 8 : 4;
-    if (has_rows(is) || is->type == LOOM_TYPE_FILTER)
+    if (has_rows(is) || (is->type == LOOM_TYPE_FILTER && key_bytes != LOOM_VARIABLE))
         is->key_bytes = repair_width(key_bytes, 256);
     if (has_rows(is) && is->type == LOOM_TYPE_MAP)
         is->value_bytes = repair_width(value_bytes, 512);
@@ -387,7 +500,9 @@ static void repair_shape(shape *is)
         is->buckets = primes[is->buckets % 8];
     if (has_rows(is) && row_bytes_of(is->key_bytes, is->value_bytes) > 48)
         is->partitions = is->buckets = 2;
-    is->parameter = is->type == LOOM_TYPE_MULTIMAP ? is->parameter % MOST_VALUES : 0;
+    is->parameter = is->type == LOOM_TYPE_MULTIMAP ? is->parameter % MOST_VALUES
+                    : has_strings(is)              ? is->parameter % MOST_HEAP / 8 * 8
+                                                   : 0;
 }
 
 /* The parameters of a multimap beyond the first. */
@@ -401,6 +516,18 @@ static void repair_lists(loom__file_table *table)
     }
     table->parameters[2] = 1 + table->parameters[2] % 32768;
     table->parameters[3] %= 7 * 4096 + 1;
+}
+
+/* The longest key and the longest value of a table with strings. */
+static void repair_strings(loom__file_table *table)
+{
+    static const uint64_t longest = (uint64_t)1 << 30;
+    const uint64_t key = table->parameters[1], value = table->parameters[2];
+    memset(table->parameters, 0, sizeof table->parameters);
+    if (table->key_bytes == LOOM_VARIABLE)
+        table->parameters[1] = key >= 1 && key <= longest ? key : 1 + key % longest;
+    if (table->value_bytes == LOOM_VARIABLE)
+        table->parameters[2] = value >= 1 && value <= longest ? value : 1 + value % longest;
 }
 
 /* Both return the length of the repaired file, or 0 if nothing sensible can be made of it. */
@@ -456,11 +583,11 @@ static size_t repair_2(unsigned char *file, size_t bytes)
     repair_shape(&is);
     const int lists = is.type == LOOM_TYPE_MULTIMAP;
     const int perfect = is.engine == LOOM_ENGINE_PERFECT && is.type != LOOM_TYPE_FILTER && !lists;
-    const int rows = has_rows(&is);
+    const int rows = has_rows(&is), strings = has_strings(&is);
     const uint64_t partition_bytes = partition_bytes_of(is.engine, is.type, is.key_bytes, is.value_bytes, is.buckets);
     head.file = (loom__file_header){.byte_order = FILE_BYTE_ORDER, .version = FILE_VERSION, .tables = 1};
     memcpy(head.file.magic, FILE_MAGIC, sizeof head.file.magic);
-    head.file.sections = perfect || lists || rows ? 2 : 1;
+    head.file.sections = strings ? 3 : perfect || lists || rows ? 2 : 1;
     head.file.header_bytes = loom__file_header_bytes(1, head.file.sections);
     head.table.key_bytes = is.key_bytes;
     head.table.value_bytes = is.value_bytes;
@@ -469,6 +596,8 @@ static size_t repair_2(unsigned char *file, size_t bytes)
     head.table.max_load = is.max_load;
     if (lists)
         repair_lists(&head.table);
+    else if (strings)
+        repair_strings(&head.table);
     else
         memset(head.table.parameters, 0, sizeof head.table.parameters);
     memset(head.table.parameters + 4, 0, 2 * sizeof head.table.parameters[0]);
@@ -483,6 +612,9 @@ static size_t repair_2(unsigned char *file, size_t bytes)
     const uint64_t unit = is.buckets * 28 * row_bytes_of(is.key_bytes, is.value_bytes);
     if (rows)
         head.sections[1] = (loom__file_section){.id = 4, .bytes = is.partitions * unit, .unit = unit};
+    if (strings)
+        head.sections[2] =
+            (loom__file_section){.id = 5, .bytes = is.parameter > 64 ? is.parameter : 64, .unit = 1 << 16};
     const uint64_t heap = is.parameter * is.value_bytes;
     if (lists)
         head.sections[1] = (loom__file_section){.id = 3, .bytes = heap > 0 ? heap : 64, .unit = 1 << 16};

@@ -8,6 +8,7 @@
 set -euo pipefail
 
 loom=$(realpath "${1:?usage: run.sh PATH_TO_LOOM}")
+data=$(realpath "$(dirname "$0")/../data")
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -114,6 +115,23 @@ else
     holds tool_doctor_auto_advice advises_nothing_about 'nvcc|cuda toolkit|nvidia|driver|LOOM_CUDA'
 fi
 refused tool_doctor_arguments 'doctor takes no arguments.' doctor now
+
+# ---- Saved tables ----------------------------------------------------------------------------------------------
+
+run info "$data/golden_rows_map_strings_8.loom"
+holds tool_info_strings_exit_code exits_with 0
+holds tool_info_strings_keys says '^  key bytes              byte strings of up to 40$'
+holds tool_info_strings_values says '^  value bytes            8$'
+holds tool_info_strings_bytes says '^  bytes of strings       [1-9][0-9]*, which take [1-9][0-9]*$'
+holds tool_info_strings_room says '^  room for strings       8192 bytes, [1-9][0-9]* free, [1-9][0-9]* unused$'
+run info "$data/golden_rows_map_strings_strings.loom"
+holds tool_info_strings_as_values says '^  value bytes            byte strings of up to 25$'
+run info "$data/golden_map_4_8.loom"
+holds tool_info_numbers_keys says '^  key bytes              4$'
+holds tool_info_numbers_values says '^  value bytes            8$'
+holds tool_info_numbers_have_no_strings [ "$(grep -c string out)" = 0 ]
+run check "$data/golden_rows_map_strings_strings.loom"
+holds tool_check_strings exits_with 0
 
 # ---- Numbers out of range --------------------------------------------------------------------------------------
 

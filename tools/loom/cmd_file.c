@@ -51,19 +51,39 @@ static int load_file(const char *command, int argc, char **argv, contents *held)
     return code;
 }
 
+/* A width, or the longest string that the table takes. */
+static void print_width(const char *name, uint32_t width, uint64_t longest)
+{
+    if (width == LOOM_VARIABLE)
+        printf("  %-22s byte strings of up to %" PRIu64 "\n", name, longest);
+    else
+        printf("  %-22s %u\n", name, (unsigned)width);
+}
+
+static void print_strings(const loom_stats *stats)
+{
+    const uint64_t pieces = stats->string_room - stats->string_free - stats->string_unused;
+    printf("  bytes of strings       %" PRIu64 ", which take %" PRIu64 "\n", stats->string_bytes, pieces);
+    printf("  room for strings       %" PRIu64 " bytes, %" PRIu64 " free, %" PRIu64 " unused\n", stats->string_room,
+           stats->string_free, stats->string_unused);
+}
+
 static int print_stats(const char *path, loom_map *map)
 {
     loom_stats stats = LOOM_STATS_INIT;
-    if (loom_map_stats(map, &stats, NULL) != LOOM_OK)
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    if (loom_map_stats(map, &stats, NULL) != LOOM_OK || loom_map_get_config(map, &config) != LOOM_OK)
         return tool_failed("%s", loom_last_error());
     const char *type = stats.type == LOOM_TYPE_SET        ? "set"
                        : stats.type == LOOM_TYPE_COUNTER  ? "counter"
                        : stats.type == LOOM_TYPE_MULTIMAP ? "multimap"
                                                           : "map";
     printf("%s: a %s, engine %s\n", path, type, bench_engine_name(stats.engine));
-    printf("  key bytes              %u\n", (unsigned)stats.key_bytes);
-    printf("  value bytes            %u\n", (unsigned)stats.value_bytes);
+    print_width("key bytes", stats.key_bytes, config.most_key_bytes);
+    print_width("value bytes", stats.value_bytes, config.most_value_bytes);
     printf("  keys                   %" PRIu64 "\n", stats.distinct);
+    if (stats.key_bytes == LOOM_VARIABLE || stats.value_bytes == LOOM_VARIABLE)
+        print_strings(&stats);
     if (stats.type == LOOM_TYPE_MULTIMAP) {
         printf("  pairs                  %" PRIu64 "\n", stats.size);
         printf("  most values of a key   %" PRIu64 "\n", stats.longest_list);

@@ -81,6 +81,9 @@ typedef struct loom__rows_view {
     uint64_t heap_room; /* bytes; a multiple of OPEN_PIECE_ALIGNMENT */
     uint32_t most_key_bytes, most_value_bytes;
     uint32_t variable; /* LOOM__VARIABLE_… */
+    /* While a loaded table is checked: a bit for each OPEN_PIECE_ALIGNMENT bytes of the heap, set if a string that was
+     * surveyed lies there. Otherwise NULL. */
+    uint64_t *piece_map;
 } loom__rows_view;
 
 LOOM_BOTH const loom__rows_view *open_rows_of(const loom__open_view *view)

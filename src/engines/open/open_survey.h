@@ -48,12 +48,31 @@ typedef struct open_sums {
     uint64_t string_bytes, in_heap, heap_end;
 } open_sums;
 
-/* Whether a piece lies in the heap and its string in the piece. If so, adds both to the sums. */
+/* Sets the bits of a piece in the map. False: another piece lies there, too. Lanes that survey other rows set bits at
+ * the same time: of two pieces that overlap, the one that comes later at a common word sees the other's bits. A piece
+ * stops at the first bit that it meets, so all pieces together take no more steps than the map has words, and one more
+ * each. */
+LOOM_LANE lane_truth open_survey_place(const loom__rows_view *rows, uint64_t at, uint64_t piece)
+{
+    const uint64_t begin = at / OPEN_PIECE_ALIGNMENT, end = begin + piece / OPEN_PIECE_ALIGNMENT;
+    for (uint64_t bit = begin; bit < end;) {
+        const uint64_t next = (bit / 64 + 1) * 64, stop = next < end ? next : end;
+        const uint64_t bits = ~(uint64_t)0 >> (64 - (stop - bit)) << bit % 64; /* 1 to 64 of them */
+        if (bits & lane_fetch_or_8(rows->piece_map + bit / 64, bits, 1))
+            return 0;
+        bit = stop;
+    }
+    return 1;
+}
+
+/* Whether a piece lies in the heap, its string in the piece, and no other piece there. If so, adds both to the sums. */
 LOOM_LANE lane_truth open_survey_piece(const loom__rows_view *rows, open_stored string, uint64_t piece, uint64_t most,
                                        open_sums *sums)
 {
     if (string.length > piece || string.length > most || (string.at | piece) % OPEN_PIECE_ALIGNMENT != 0 ||
         string.at > rows->heap_room || piece > rows->heap_room - string.at)
+        return 0;
+    if (rows->piece_map != NULL && !open_survey_place(rows, string.at, piece))
         return 0;
     sums->string_bytes += string.length;
     sums->in_heap += piece;

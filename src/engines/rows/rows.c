@@ -24,6 +24,7 @@
  * hold: a thread fills one partition, lines and rows, in its L2 cache. Rows of more than some 600 bytes pass that. */
 #include "engines/rows/rows.h"
 #include "core/error.h"
+#include "core/memory.h"
 #include "core/table.h"
 #include "engines/open/open.h"
 #include "engines/open/open_rows.h"
@@ -249,7 +250,37 @@ static uint64_t upkeep_after(const loom__table *table)
     return loom__open_engine.upkeep_after(table);
 }
 
-/* Strings of a loaded table are counted by a survey. */
+static loom_status zero_bytes(loom__machine *machine, unsigned char *memory, uint64_t bytes, loom_stream stream)
+{
+    static const unsigned char zeros[HEAP_UNIT];
+    for (uint64_t at = 0; at < bytes; at += HEAP_UNIT) {
+        const uint64_t part = bytes - at < HEAP_UNIT ? bytes - at : HEAP_UNIT;
+        RETURN_IF_FAILED(machine->ops->write_table(machine, memory + at, zeros, (size_t)part, stream));
+    }
+    return LOOM_OK;
+}
+
+/* A survey that also tells whether pieces overlap: a bucket with one that does is bad. It takes 1 / 64 of the heap as
+ * temporary memory. */
+static loom_status survey_pieces(loom__table *table, loom__survey *survey, loom_stream stream)
+{
+    loom__rows_view *view = (loom__rows_view *)(void *)table->view;
+    const loom_allocator *allocator = &table->machine->allocator;
+    const uint64_t bytes = (view->heap_room / OPEN_PIECE_ALIGNMENT / 64 + 1) * sizeof *view->piece_map;
+    loom_status status;
+    view->piece_map = loom__allocate(allocator, (size_t)bytes, LOOM_MEMORY_TEMPORARY, stream);
+    if (view->piece_map == NULL)
+        return LOOM_OUT_OF_MEMORY;
+    status = zero_bytes(table->machine, (unsigned char *)view->piece_map, bytes, stream);
+    if (status == LOOM_OK)
+        status = loom__map_table_survey(table, survey, stream);
+    loom__release(allocator, view->piece_map, (size_t)bytes, LOOM_MEMORY_TEMPORARY, stream);
+    view->piece_map = NULL;
+    return status;
+}
+
+/* Strings of a loaded table are counted by a survey. Two keys that share bytes would lose them together: overwriting
+ * the one changes the other. */
 static loom_status restored(loom__table *table, loom_stream stream)
 {
     const loom__rows_view *view = (const loom__rows_view *)(const void *)table->view;
@@ -259,10 +290,11 @@ static loom_status restored(loom__table *table, loom_stream stream)
     if (kind_of(&table->is) != SLOT_STRING)
         return LOOM_OK;
     RETURN_IF_FAILED(table->machine->ops->write_table(table->machine, view->strings, &totals, sizeof totals, stream));
-    RETURN_IF_FAILED(loom__map_table_survey(table, &survey, stream));
-    RETURN_ERROR_IF(survey.in_heap > survey.heap_end, LOOM_BAD_FILE,
-                    "strings of the table lie over each other: %llu bytes of them up to byte %llu",
-                    (unsigned long long)survey.in_heap, (unsigned long long)survey.heap_end);
+    RETURN_IF_FAILED(survey_pieces(table, &survey, stream));
+    RETURN_ERROR_IF(survey.first_bad != UINT64_MAX, LOOM_BAD_FILE,
+                    "the file holds no table with strings: in bucket %llu strings lie over others or outside of the "
+                    "heap, or a key is out of place",
+                    (unsigned long long)survey.first_bad);
     totals.used = survey.heap_end;
     totals.unused[0].bytes = survey.heap_end - survey.in_heap;
     return table->machine->ops->write_table(table->machine, view->strings, &totals, sizeof totals, stream);
