@@ -13,7 +13,8 @@
 #define HAS_OP(ops, kind, op)                                                                                     \
     (((ops)&1 << (op)) &&                                                                                         \
      (((kind) != SLOT_KEY_4 && (kind) != SLOT_KEY_8) || (op) == LOOM__WRITE_KEEP || (op) == LOOM__WRITE_ERASE) && \
-     ((kind) == SLOT_KEY_4_VALUE_8 || (kind) == SLOT_KEY_8_VALUE_8 || (op) != LOOM__WRITE_RESERVE))
+     ((kind) == SLOT_KEY_4_VALUE_8 || (kind) == SLOT_KEY_8_VALUE_8 || (kind) == SLOT_TAG ||                       \
+      (op) != LOOM__WRITE_RESERVE))
 #define FOR_OP(kind, call)                 \
     switch (batch->write) {                \
         call(kind, LOOM__WRITE_KEEP);      \
