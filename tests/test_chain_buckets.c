@@ -183,20 +183,22 @@ static multimap_model make_chains(test_run *t, loom_context *context)
 /* Calls all readers, and writers that follow the links, on a table of a file that lied. */
 static void use(loom_map *map, const test_run *t)
 {
-    uint64_t keys[32] = {0}, values[2000], offsets[33], needed = 0, erased[32];
+    uint64_t offsets[33], needed = 0;
+    batch some = make_batch(t, 32), found = make_batch(t, 2000);
     for (uint64_t i = 0; i < 32; i++)
-        memcpy((char *)keys + i * t->key_bytes, &i, t->key_bytes);
+        set_pair(&some, i, i, 0);
     CHECK_OK(loom_map_verify(map, NULL));
-    CHECK_OK(loom_map_find_all(map, keys, 32, 0, offsets, values, 2000, &needed, NULL, NULL));
+    CHECK_OK(loom_map_find_all(map, some.keys, 32, 0, offsets, found.values, 2000, &needed, NULL, NULL));
     batch all = retrieve(map, t->key_bytes, t->value_bytes);
     CHECK_EQ(all.n, map_size(map));
-    memcpy(erased, values, sizeof erased);
-    CHECK_OK(loom_map_erase_pairs(map, keys, erased, 32, NULL, &(loom_result){0}, NULL));
+    CHECK_OK(loom_map_erase_pairs(map, some.keys, found.values, 32, NULL, &(loom_result){0}, NULL));
     CHECK_OK(loom_map_erase_pairs(map, all.keys, all.values, all.n / 2, NULL, &(loom_result){0}, NULL));
     CHECK_OK(loom_map_verify(map, NULL));
     CHECK_OK(loom_map_reserve_values(map, 10000, NULL));
     CHECK_OK(loom_map_verify(map, NULL));
     free_batch(&all);
+    free_batch(&some);
+    free_batch(&found);
 }
 
 /* Bits of handles and links are changed, and the checksums are right. Such a file is refused, or its table is sound. */

@@ -110,8 +110,16 @@ TEST_EACH_MULTIMAP(test_multimap_config_refused)
     config.value_bytes = 0; /* there must be values */
     check_config_refused(context, &config, LOOM_INVALID_ARGUMENT, LOOM_UNSUPPORTED);
     config = good;
-    config.value_bytes = 3;
+    config.value_bytes = 65537;
     check_config_refused(context, &config, LOOM_INVALID_ARGUMENT, LOOM_UNSUPPORTED);
+    config.value_bytes = LOOM_VARIABLE;
+    check_config_refused(context, &config, LOOM_INVALID_ARGUMENT, LOOM_UNSUPPORTED);
+    static const uint32_t no_keys[] = {0, 257, LOOM_VARIABLE};
+    for (int i = 0; i < 3; i++) {
+        config = good;
+        config.key_bytes = no_keys[i];
+        check_config_refused(context, &config, LOOM_INVALID_ARGUMENT, LOOM_UNSUPPORTED);
+    }
     config = good;
     config.engine = LOOM_ENGINE_PERFECT;
     check_config_refused(context, &config, LOOM_UNSUPPORTED, LOOM_INVALID_ARGUMENT);

@@ -3,7 +3,6 @@
 #include "harness/multimap_model.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { KEYS = 40, GOLDEN_SEED = 0x5eed };
 
@@ -26,21 +25,16 @@ static void golden_multimap_path(char *path, size_t room, const char *directory,
              room);
 }
 
-static void put(void *array, uint32_t bytes, uint64_t at, uint64_t number)
-{
-    memcpy((char *)array + at * bytes, &number, bytes);
-}
-
 /* Inserts the values that each key had first, or those that came late. */
 static void insert_lists(loom_map *map, uint32_t key_bytes, uint32_t value_bytes, int late)
 {
-    uint64_t keys[KEYS * KEYS], values[KEYS * KEYS], n = 0;
+    batch b = make_batch_of(key_bytes, value_bytes, KEYS * KEYS);
+    uint64_t n = 0;
     for (uint64_t i = 0; i < KEYS; i++)
-        for (uint64_t number = late ? i : 0; number < (late ? values_of(i) : i); number++, n++) {
-            put(keys, key_bytes, n, i);
-            put(values, value_bytes, n, value_of(i, number));
-        }
-    CHECK_OK(loom_map_insert(map, keys, values, n, 0, NULL, NULL, NULL));
+        for (uint64_t number = late ? i : 0; number < (late ? values_of(i) : i); number++, n++)
+            set_pair(&b, n, i, value_of(i, number));
+    CHECK_OK(loom_map_insert(map, b.keys, b.values, n, 0, NULL, NULL, NULL));
+    free_batch(&b);
 }
 
 static void write_golden_multimap(loom_context *context, loom_engine engine, uint32_t key_bytes, uint32_t value_bytes,
@@ -71,17 +65,17 @@ static void write_golden_multimap(loom_context *context, loom_engine engine, uin
 
 TEST_MODE(write_golden_multimaps, "--write-golden-multimaps")
 {
+    static const uint32_t widths[][2] = {{4, 4}, {4, 8}, {8, 4}, {8, 8}, {16, 12}};
     loom_context *context;
     loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
     config.threads = 1;
     config.fixed_seed = 1;
     config.seed = GOLDEN_SEED;
     CHECK_OK(loom_context_create(&config, &context));
-    for (uint32_t key_bytes = 4; key_bytes <= 8; key_bytes += 4)
-        for (uint32_t value_bytes = 4; value_bytes <= 8; value_bytes += 4) {
-            write_golden_multimap(context, LOOM_ENGINE_OPEN, key_bytes, value_bytes, argument);
-            write_golden_multimap(context, LOOM_ENGINE_CHAIN, key_bytes, value_bytes, argument);
-        }
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        write_golden_multimap(context, LOOM_ENGINE_OPEN, widths[i][0], widths[i][1], argument);
+        write_golden_multimap(context, LOOM_ENGINE_CHAIN, widths[i][0], widths[i][1], argument);
+    }
     loom_context_destroy(context);
     return 0;
 }
@@ -89,23 +83,23 @@ TEST_MODE(write_golden_multimaps, "--write-golden-multimaps")
 TEST_EACH_MULTIMAP(test_multimap_golden)
 {
     char path[512];
-    uint64_t keys[KEYS], offsets[KEYS + 1], values[KEYS * KEYS], needed;
+    uint64_t offsets[KEYS + 1], needed;
+    batch b = make_batch(t, KEYS), all = make_batch(t, KEYS * KEYS);
     loom_context *context = make_multimap_context(t);
     loom_map *map;
     golden_multimap_path(path, sizeof path, t->data, t->table->engine, t->key_bytes, t->value_bytes);
     CHECK_OK(loom_map_load(context, path, &map, NULL));
     CHECK_OK(loom_map_verify(map, NULL));
     for (uint64_t i = 0; i < KEYS; i++)
-        put(keys, t->key_bytes, i, i);
-    CHECK_OK(loom_map_find_all(map, keys, KEYS, 0, offsets, values, KEYS * KEYS, &needed, NULL, NULL));
+        set_pair(&b, i, i, 0);
+    CHECK_OK(loom_map_find_all(map, b.keys, KEYS, 0, offsets, all.values, all.n, &needed, NULL, NULL));
     for (uint64_t i = 0; i < KEYS; i++) {
         CHECK_EQ(offsets[i + 1] - offsets[i], values_of(i));
-        for (uint64_t number = 0; number < values_of(i); number++) {
-            uint64_t value = 0;
-            memcpy(&value, (char *)values + (offsets[i] + number) * t->value_bytes, t->value_bytes);
-            CHECK_EQ(value, value_of(i, number));
-        }
+        for (uint64_t number = 0; number < values_of(i); number++)
+            CHECK_EQ(batch_value(&all, offsets[i] + number), value_of(i, number));
     }
+    free_batch(&b);
+    free_batch(&all);
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
     CHECK_OK(loom_map_get_config(map, &config));
     CHECK_EQ(config.most_values_per_key, 100);

@@ -42,6 +42,8 @@ static uint64_t random_bound(const multimap_model *m)
 
 static void erase_random_range(multimap_model *m)
 {
+    if (!multimap_has_ranges(m))
+        return;
     const uint64_t a = random_bound(m), b = random_below(&m->t->random, 4) ? random_bound(m) : a;
     const number_range range = random_range(&m->t->random, m->value_bytes, a, b);
     multimap_erase_if(m, &range);

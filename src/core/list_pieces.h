@@ -5,7 +5,8 @@
  *   bits   63                             62 .. 30                       29 .. 0
  *          the piece before has a link    first value of that piece      values in all pieces before this one
  *
- * All pieces except the newest are full. So `values before` tells how many values each piece has. These numbers
+ * A link takes as many values of the heap as hold 8 bytes: 8 values of 1 byte, one of 8 bytes or more. All pieces
+ * except the newest are full. So `values before` tells how many values each piece has. These numbers
  * decrease along the chain, which bounds every walk. */
 #ifndef LOOM_CORE_LIST_PIECES_H
 #define LOOM_CORE_LIST_PIECES_H
@@ -24,10 +25,10 @@ typedef struct loom__list_piece {
     int linked;      /* there is a piece before it */
 } loom__list_piece;
 
-/* Values of the heap that a link takes. */
+/* Values of the heap that a link takes: as many as hold its bytes. */
 LOOM_BOTH uint64_t list_link_values(uint64_t value_bytes)
 {
-    return LIST_LINK_BYTES / value_bytes;
+    return (LIST_LINK_BYTES + value_bytes - 1) / value_bytes;
 }
 
 LOOM_BOTH uint64_t list_link_make(int linked, uint64_t place, uint64_t before)
@@ -50,17 +51,30 @@ LOOM_BOTH int list_link_linked(uint64_t link)
     return (int)(link >> 63);
 }
 
-/* The link in front of `place`. For a list that nobody changes. With values of 4 bytes it is aligned to 4 bytes only.
- * */
+/* The link in front of `place`. For a list that nobody changes. With values of 4 bytes it is aligned to 4 bytes only,
+ * and with values whose width is no multiple of 4 it is not aligned. */
 LOOM_BOTH uint64_t list_link_at(const unsigned char *heap, uint64_t value_bytes, uint64_t place)
 {
-    const uint32_t *halves = (const uint32_t *)(const void *)(heap + place * value_bytes - LIST_LINK_BYTES);
+    const unsigned char *at = heap + place * value_bytes - LIST_LINK_BYTES;
+    uint64_t link = 0;
+    if (value_bytes % 4 != 0) {
+        for (int i = 0; i < LIST_LINK_BYTES; i++)
+            link |= (uint64_t)at[i] << 8 * i;
+        return link;
+    }
+    const uint32_t *halves = (const uint32_t *)(const void *)at;
     return halves[0] | (uint64_t)halves[1] << 32;
 }
 
 LOOM_BOTH void list_link_put(unsigned char *heap, uint64_t value_bytes, uint64_t place, uint64_t link)
 {
-    uint32_t *halves = (uint32_t *)(void *)(heap + place * value_bytes - LIST_LINK_BYTES);
+    unsigned char *at = heap + place * value_bytes - LIST_LINK_BYTES;
+    if (value_bytes % 4 != 0) {
+        for (int i = 0; i < LIST_LINK_BYTES; i++)
+            at[i] = (unsigned char)(link >> 8 * i);
+        return;
+    }
+    uint32_t *halves = (uint32_t *)(void *)at;
     halves[0] = (uint32_t)link;
     halves[1] = (uint32_t)(link >> 32);
 }

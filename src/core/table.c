@@ -197,6 +197,11 @@ loom_status loom__table_clone(loom__table *table, loom__table **made, loom_strea
 
 /* A number by which kernels detect a stale device view. Two tables that use the same memory one after the other have
  * different generations if their seeds, capacities or first parameters (multimaps: values) differ. */
+static int is_number(uint32_t bytes)
+{
+    return bytes == 4 || bytes == 8;
+}
+
 static uint64_t generation_of(const loom__table *table)
 {
     const uint64_t seed = table->is.seed + (3 + (uint64_t)table->is.engine) * 0x9e3779b97f4a7c15u;
@@ -253,6 +258,12 @@ loom_status loom__table_lend(loom__table *table, loom_map_view *view)
     /* Users' kernels may add keys, which fold_size then counts. Tables that move no keys lend all views or none. */
     const int folds = !is_filter && (writes || !engine->moves_keys);
     RETURN_ERROR_IF(engine->view_layout == 0, LOOM_UNSUPPORTED, "the %s engine has no device views", engine->name);
+    RETURN_ERROR_IF(table->is.type == LOOM_TYPE_MULTIMAP &&
+                        !(is_number(table->is.key_bytes) && is_number(table->is.value_bytes)),
+                    LOOM_UNSUPPORTED,
+                    "kernels take multimaps with keys and values of 4 or 8 bytes, and this one has %u and %u; use the "
+                    "bulk calls",
+                    table->is.key_bytes, table->is.value_bytes);
     if (is_filter || engine->moves_keys)
         RETURN_IF_FAILED(machine->ops->supports(machine, LOOM_FEATURE_VIEWS));
     if (writes && !(engine->view_writes >> view->access & 1))

@@ -47,6 +47,12 @@ LOOM_BOTH uint32_t loom__slots_value_bytes(const loom__table_slots *table)
     return table->row_value_bytes != 0 ? table->row_value_bytes : slot_value_bytes(table->kind);
 }
 
+/* Multimaps: whether rows hold keys with their handles. */
+LOOM_BOTH int loom__slots_have_handles_in_rows(const loom__table_slots *table)
+{
+    return table->list_value_bytes != 0 && table->row_key_bytes != 0;
+}
+
 /* Offset of a slot's row from `rows`. */
 LOOM_BOTH uint64_t loom__slot_row(const loom__table_slots *table, uint32_t partition, uint32_t bucket, uint32_t slot)
 {
@@ -77,6 +83,8 @@ LOOM_BOTH unsigned char *loom__slot_key_at(const loom__table_slots *table, uint3
 LOOM_BOTH unsigned char *loom__slot_value_at(const loom__table_slots *table, uint32_t partition, uint32_t bucket,
                                              uint32_t slot)
 {
+    if (loom__slots_have_handles_in_rows(table))
+        return table->rows + loom__slot_row(table, partition, bucket, slot) + table->row_value_offset;
     if (!slot_values_apart(table->kind))
         return loom__slot_key_at(table, partition, bucket, slot) + slot_key_bytes(table->kind);
     return table->base + partition * table->partition_bytes + table->value_offset + bucket * table->value_stride +
@@ -89,7 +97,8 @@ LOOM_BOTH uint64_t loom__slots_empty(const loom__table_slots *table, uint32_t pa
     return partition == table->exception ? table->empty[1] : table->empty[0];
 }
 
-/* Whether a slot holds a key. If so, sets *key and *value; in sets the value is 0. */
+/* Whether a slot holds a key. If so, sets *key and *value; in sets and of rows the value is 0, but rows with handles give
+ * the handle. Where rows hold keys, *key is the tag. */
 LOOM_BOTH int loom__slot_holds(const loom__table_slots *table, uint32_t partition, uint32_t bucket, uint32_t slot,
                                uint64_t *key, uint64_t *value)
 {
@@ -97,7 +106,9 @@ LOOM_BOTH int loom__slot_holds(const loom__table_slots *table, uint32_t partitio
     *key = loom__slot_number(loom__slot_key_at(table, partition, bucket, slot), slot_key_bytes(table->kind));
     if (*key == loom__slots_empty(table, partition))
         return 0;
-    *value = loom__slot_number(loom__slot_value_at(table, partition, bucket, slot), slot_value_bytes(table->kind));
+    const uint32_t value_bytes =
+        loom__slots_have_handles_in_rows(table) ? table->row_value_bytes : slot_value_bytes(table->kind);
+    *value = loom__slot_number(loom__slot_value_at(table, partition, bucket, slot), value_bytes);
     return 1;
 }
 

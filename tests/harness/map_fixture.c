@@ -117,16 +117,32 @@ static void spread_word(unsigned char *element, uint32_t bytes, uint64_t word)
     }
 }
 
+/* The word of an element of more than 8 bytes. An element whose other bytes do not fit reads as some other word. */
+static uint64_t gather_word(const unsigned char *element, uint32_t bytes)
+{
+    uint64_t word;
+    uint32_t zeros = 0;
+    memcpy(&word, element, sizeof word);
+    while (zeros < bytes && element[zeros] == 0)
+        zeros++;
+    for (uint32_t at = 8; at < bytes && zeros < bytes; at += 8) {
+        const uint64_t piece = mix_u64(word + at);
+        if (memcmp(element + at, &piece, bytes - at < 8 ? bytes - at : 8) != 0)
+            return mix_u64(word ^ at);
+    }
+    return word;
+}
+
 uint64_t get_word(const void *array, uint32_t bytes, uint64_t i)
 {
-    if (bytes == 0)
-        return 0;
-    if (bytes > 8) {
-        uint64_t word;
-        memcpy(&word, (const unsigned char *)array + i * bytes, sizeof word);
-        return word;
-    }
-    return bytes == 4 ? ((const uint32_t *)array)[i] : ((const uint64_t *)array)[i];
+    uint64_t word = 0;
+    if (bytes > 8)
+        return gather_word((const unsigned char *)array + i * bytes, bytes);
+    if (bytes == 4 || bytes == 8)
+        return bytes == 4 ? ((const uint32_t *)array)[i] : ((const uint64_t *)array)[i];
+    if (bytes > 0)
+        memcpy(&word, (const unsigned char *)array + i * bytes, bytes);
+    return word;
 }
 
 void set_word(void *array, uint32_t bytes, uint64_t i, uint64_t word)
@@ -135,13 +151,13 @@ void set_word(void *array, uint32_t bytes, uint64_t i, uint64_t word)
         ((uint32_t *)array)[i] = (uint32_t)word;
     else if (bytes == 8)
         ((uint64_t *)array)[i] = word;
-    else if (bytes > 8)
+    else if (bytes > 0)
         spread_word((unsigned char *)array + i * bytes, bytes, word);
 }
 
 uint64_t cut_word(uint64_t word, uint32_t bytes)
 {
-    return bytes == 0 ? 0 : bytes == 4 ? (uint32_t)word : word;
+    return bytes == 0 ? 0 : bytes < 8 ? word & (((uint64_t)1 << 8 * bytes) - 1) : word;
 }
 
 uint64_t batch_key(const batch *b, uint64_t i)

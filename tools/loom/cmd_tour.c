@@ -282,6 +282,8 @@ static size_t make_columns(loom_context *context, const table_case *table, bool 
     for (const table_form *form = table->forms; form->type && count < MOST_COLUMNS; form++) {
         if (form->type == LOOM_TYPE_COUNTER || (form->type == LOOM_TYPE_MULTIMAP) != multimaps)
             continue;
+        if (multimaps && form->key_bytes > sizeof(uint64_t)) /* the tour's lists are numbers */
+            continue;
         columns[count] = (tour){.context = context,
                                 .table = table,
                                 .type = form->type,

@@ -83,6 +83,7 @@ const loom__engine loom__chain_engine = {
                     "erase with the bulk calls",
     .most_values = CHAIN_MOST_ROOM,
     .supports = loom__multi_supports,
+    .check_widths = loom__multi_check_widths,
     .choose = choose,
     .check = check,
     .lay_out = loom__multi_lay_out,

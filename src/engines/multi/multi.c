@@ -1,15 +1,17 @@
 /* Multimaps as the core sees them: shapes, regions, sizes; and the engine whose lists lie in one piece. The directory
- * is an open table (engines/open). Bulk work is in the machines. */
+ * is an open table (engines/open), with rows (engines/rows) for keys that have neither 4 nor 8 bytes. Bulk work is in
+ * the machines. */
 #include "engines/multi/multi.h"
 #include "core/error.h"
 #include "core/table.h"
 #include "engines/multi/multi_layout.h"
 #include "engines/open/open.h"
+#include "engines/rows/rows.h"
 
 _Static_assert(sizeof(loom__multi_view) <= sizeof(((loom_map_view *)0)->table), "device views have room for it");
+_Static_assert(sizeof(loom__wide_multi_view) <= LOOM__VIEW_WORDS * sizeof(uint64_t), "a table has room for its view");
 
 enum {
-    HANDLE_BYTES = 8,
     HEAP_UNIT = 1 << 16,          /* bytes saved and checked together */
     MULTI_SHARED_BYTES = 115000,  /* shared memory of a thread block, if two run on a multiprocessor of a Hopper GPU */
     MULTI_CACHED_BYTES = 1 << 19, /* cpu machine: half of a core's L2 cache; a batch comes beside it */
@@ -21,7 +23,13 @@ enum {
 
 static loom__slot_kind directory_kind(const loom__table *table)
 {
-    return slot_kind_of(table->is.key_bytes, HANDLE_BYTES);
+    return multi_directory_kind(table->is.key_bytes);
+}
+
+/* Bytes of a directory's row; 0: it has none. */
+static uint32_t row_bytes_of(const loom__description *is)
+{
+    return multi_directory_kind(is->key_bytes) == SLOT_TAG ? open_row_bytes(is->key_bytes, MULTI_HANDLE_BYTES) : 0;
 }
 
 static const void *kernels(const loom__machine *machine)
@@ -44,6 +52,20 @@ loom_status loom__multi_supports(loom__machine *machine, loom_type type, loom_fe
     default:
         return machine->ops->supports(machine, feature);
     }
+}
+
+loom_status loom__multi_check_widths(loom_type type, uint32_t key_bytes, uint32_t value_bytes, loom_status status)
+{
+    (void)type;
+    RETURN_ERROR_IF(loom__variable_columns(key_bytes, value_bytes) != 0, status,
+                    "key_bytes or value_bytes is LOOM_VARIABLE: byte strings are keys and values of maps, sets and "
+                    "counters of the rows engine");
+    RETURN_ERROR_IF(key_bytes < 1 || key_bytes > ROWS_MOST_KEY_BYTES, status,
+                    "key_bytes = %u: keys of multimaps have 1 to %d bytes", key_bytes, ROWS_MOST_KEY_BYTES);
+    RETURN_ERROR_IF(value_bytes < 1 || value_bytes > ROWS_MOST_VALUE_BYTES, status,
+                    "value_bytes = %u: values of multimaps have 1 to %d bytes (for keys alone: LOOM_TYPE_SET)",
+                    value_bytes, ROWS_MOST_VALUE_BYTES);
+    return LOOM_OK;
 }
 
 /* Checks the numbers that all multimaps have. */
@@ -84,7 +106,7 @@ static uint32_t prime_up_to(uint32_t most)
 static loom_status choose_smaller(loom__machine *machine, loom_map_config *directory, uint64_t heap_bytes,
                                   loom__description *is)
 {
-    const loom__slot_kind kind = slot_kind_of(directory->key_bytes, HANDLE_BYTES);
+    const loom__slot_kind kind = multi_directory_kind(directory->key_bytes);
     const uint64_t bucket_bytes = open_partition_bytes(kind, 1) + multi_tag_bytes(kind);
     const uint64_t counted = heap_bytes < MUCH_BYTES ? 0 : heap_bytes + heap_bytes / MARGIN;
     const uint64_t buckets = (uint64_t)is->partitions * is->buckets;
@@ -112,8 +134,11 @@ loom_status loom__multi_choose(loom__machine *machine, const void *any_config, l
                                    directory.most_values_per_key, LOOM_INVALID_ARGUMENT));
     is->parameters[MULTI_VALUES] = directory.values;
     is->parameters[MULTI_MOST] = directory.most_values_per_key;
-    const uint64_t heap_bytes = directory.values * directory.value_bytes;
-    directory.value_bytes = HANDLE_BYTES;
+    const int numbers = directory.value_bytes == 4 || directory.value_bytes == 8; /* others go to the heap directly */
+    const uint64_t heap_bytes = numbers ? directory.values * directory.value_bytes : 0;
+    directory.value_bytes = MULTI_HANDLE_BYTES;
+    if (row_bytes_of(is) > 0)
+        return loom__rows_choose_sized(&directory, SLOT_TAG, row_bytes_of(is), is);
     RETURN_IF_FAILED(loom__open_choose(machine, &directory, is));
     if (directory.buckets_per_partition != 0)
         return LOOM_OK;
@@ -124,14 +149,28 @@ loom_status loom__multi_check(const loom__description *is)
 {
     RETURN_IF_FAILED(check_numbers(loom__engine_of(is->type, is->engine), is->parameters[MULTI_VALUES],
                                    is->parameters[MULTI_MOST], LOOM_BAD_FILE));
-    return loom__open_engine.check(is);
+    return row_bytes_of(is) > 0 ? loom__rows_check_sized(is, row_bytes_of(is)) : loom__open_engine.check(is);
 }
 
 void loom__multi_lay_out(loom__table *table)
 {
     const uint64_t bytes = multi_room(table->is.parameters[MULTI_VALUES]) * table->is.value_bytes;
     loom__open_lay_out(table, directory_kind(table), sizeof(loom__multi_totals));
+    if (row_bytes_of(&table->is) > 0)
+        loom__rows_add_region(table, row_bytes_of(&table->is));
     loom__table_add_region(table, LOOM__SECTION_VALUES, bytes > 0 ? bytes : OPEN_LINE_BYTES, HEAP_UNIT);
+}
+
+/* The directory's rows lie in the region before the heap. */
+static void attach_rows(loom__table *table)
+{
+    loom__wide_multi_view *view = (loom__wide_multi_view *)(void *)table->view;
+    loom__rows_view *rows = &view->rows;
+    *rows = (loom__rows_view){.lines = view->list_view.directory, .key_bytes = table->is.key_bytes};
+    rows->rows = table->regions[table->region_count - 2].memory;
+    rows->value_bytes = MULTI_HANDLE_BYTES;
+    rows->row_bytes = row_bytes_of(&table->is);
+    rows->value_offset = open_row_value_offset(rows->key_bytes, rows->value_bytes);
 }
 
 void loom__multi_attach(loom__table *table)
@@ -144,6 +183,8 @@ void loom__multi_attach(loom__table *table)
     view->value_bytes = table->is.value_bytes;
     view->first_bucket = (uint16_t)table->is.parameters[MULTI_FIRST_BUCKET];
     view->bucket_growth = (uint16_t)table->is.parameters[MULTI_BUCKET_GROWTH];
+    if (multi_has_rows(view))
+        attach_rows(table);
 }
 
 /* The directory wears as any open table. */
@@ -214,6 +255,7 @@ const loom__engine loom__multi_engine = {
         "grows; use LOOM_ENGINE_CHAIN, whose lists kernels append to, or insert with the bulk calls",
     .most_values = MULTI_MOST_ROOM,
     .supports = loom__multi_supports,
+    .check_widths = loom__multi_check_widths,
     .choose = loom__multi_choose,
     .check = loom__multi_check,
     .lay_out = loom__multi_lay_out,

@@ -7,6 +7,7 @@ extern const loom__engine loom__multi_engine;
 
 /* The members of loom__engine, for every engine of multimaps. */
 loom_status loom__multi_supports(loom__machine *machine, loom_type type, loom_feature feature);
+loom_status loom__multi_check_widths(loom_type type, uint32_t key_bytes, uint32_t value_bytes, loom_status status);
 loom_status loom__multi_choose(loom__machine *machine, const void *any_config, loom__description *is);
 loom_status loom__multi_check(const loom__description *is);
 void loom__multi_lay_out(loom__table *table);

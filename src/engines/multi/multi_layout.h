@@ -5,6 +5,10 @@
  * there is one value of 4 bytes. So a key is stored once, and it takes one slot of its partition, however many values
  * it has.
  *
+ * Keys have 1 to 256 bytes. The directory of keys of 4 and 8 bytes has slots with keys. For all other widths it is a
+ * table with rows (open_rows.h): lines of tags, and rows of a key and its handle. Values have 1 to 65,536 bytes. They
+ * lie in the heap side by side, without padding. Handles and links count values, whatever their width.
+ *
  * The two engines of multimaps differ in how a list grows. In the open engine a list always lies in one piece, and a
  * list that outgrows its room moves to the end of the heap. In the chain engine (engines/chain/chain_layout.h) it gets
  * another piece there.
@@ -17,10 +21,12 @@
 #define LOOM_MULTI_LAYOUT_H
 
 #include "core/list_handle.h"
-#include "engines/open/open_layout.h"
+#include "core/list_pieces.h"
+#include "engines/open/open_rows.h"
 
 enum {
     MULTI_LAYOUT_VERSION = 1,
+    MULTI_HANDLE_BYTES = 8,
     MULTI_VALUES = 0,       /* parameters of a description: values for which the heap has room */
     MULTI_MOST = 1,         /* most values per key; 0: LIST_MOST_VALUES */
     MULTI_FIRST_BUCKET = 2, /* chain: values of a list's first bucket */
@@ -60,6 +66,50 @@ typedef struct loom__multi_view {
     uint16_t bucket_growth; /* chain */
 } loom__multi_view;
 
+/* The view struct of a multimap whose directory has rows. list_view.directory is a copy of rows.lines: it tells the
+ * kind, and where totals and state are. Whatever reads or writes keys takes multi_directory(). */
+typedef struct loom__wide_multi_view {
+    loom__multi_view list_view; /* first: code that works on lists takes this struct, too */
+    loom__rows_view rows;
+} loom__wide_multi_view;
+
+/* The kind of the directory's slots for keys of this width. */
+LOOM_BOTH loom__slot_kind multi_directory_kind(uint32_t key_bytes)
+{
+    return key_bytes == 4 || key_bytes == 8 ? slot_kind_of(key_bytes, MULTI_HANDLE_BYTES) : SLOT_TAG;
+}
+
+/* Whether keys lie in rows. */
+LOOM_BOTH int multi_has_rows(const loom__multi_view *view)
+{
+    return view->directory.kind == SLOT_TAG;
+}
+
+LOOM_BOTH const loom__rows_view *multi_rows(const loom__multi_view *view)
+{
+    return &((const loom__wide_multi_view *)(const void *)view)->rows;
+}
+
+/* The directory, as the algorithms of open tables take it. */
+LOOM_BOTH const loom__open_view *multi_directory(const loom__multi_view *view)
+{
+    return multi_has_rows(view) ? &multi_rows(view)->lines : &view->directory;
+}
+
+LOOM_BOTH uint32_t multi_key_bytes(const loom__multi_view *view)
+{
+    return multi_has_rows(view) ? multi_rows(view)->key_bytes : slot_key_bytes((loom__slot_kind)view->directory.kind);
+}
+
+LOOM_BOTH loom__table_slots multi_table_slots(const loom__multi_view *view)
+{
+    loom__table_slots slots =
+        multi_has_rows(view) ? open_rows_table_slots(multi_rows(view)) : open_table_slots(&view->directory);
+    slots.list_value_bytes = (uint32_t)view->value_bytes;
+    slots.heap = view->heap;
+    return slots;
+}
+
 LOOM_BOTH unsigned char *multi_value_at(const loom__multi_view *view, uint64_t place)
 {
     return view->heap + place * view->value_bytes;
@@ -75,6 +125,12 @@ LOOM_BOTH int multi_is_chain(const loom__multi_view *view)
 LOOM_BOTH int multi_has_ones(const loom__multi_view *view)
 {
     return view->value_bytes == 4;
+}
+
+/* Whether values have 4 or 8 bytes, and are read and written by one access. */
+LOOM_BOTH int multi_has_numbers(const loom__multi_view *view)
+{
+    return view->value_bytes == 4 || view->value_bytes == 8;
 }
 
 /* Bytes for each bucket of the directory that a GPU needs in shared memory beside a partition, when it builds one: a

@@ -31,8 +31,6 @@
 
 enum {
     ROWS_LAYOUT_VERSION = 1,
-    ROWS_MOST_KEY_BYTES = 256,
-    ROWS_MOST_VALUE_BYTES = 65536,
     ROWS_CACHED_BYTES = 1 << 19,    /* half of a server core's L2 cache */
     ROWS_MOST_UNIT_BYTES = 1 << 30, /* rows of a partition: read, checked and written together */
     ROWS_REGION = 2,                /* behind the lines and the state */
@@ -68,9 +66,9 @@ static uint32_t row_bytes_of(const loom__description *is)
     return open_row_bytes_of(variable_columns(is), loom__row_width(is->key_bytes), loom__row_width(is->value_bytes));
 }
 
-static uint64_t rows_of_bucket(const loom__description *is)
+static uint64_t rows_of_bucket(uint32_t row_bytes)
 {
-    return (uint64_t)open_slots(SLOT_TAG) * row_bytes_of(is);
+    return (uint64_t)open_slots(SLOT_TAG) * row_bytes;
 }
 
 static loom_status check_widths(loom_type type, uint32_t key_bytes, uint32_t value_bytes, loom_status status)
@@ -112,16 +110,25 @@ static loom_status check_numbers(const loom__description *is, loom_status status
     return LOOM_OK;
 }
 
-static uint32_t most_buckets(const loom__description *is)
+static uint32_t most_buckets(uint32_t row_bytes)
 {
-    const uint64_t fitting = ROWS_MOST_UNIT_BYTES / rows_of_bucket(is);
+    const uint64_t fitting = ROWS_MOST_UNIT_BYTES / rows_of_bucket(row_bytes);
     return fitting < OPEN_MOST_BUCKETS ? (uint32_t)fitting : OPEN_MOST_BUCKETS;
+}
+
+loom_status loom__rows_choose_sized(const loom_map_config *config, loom__slot_kind kind, uint32_t row_bytes,
+                                    loom__description *is)
+{
+    const uint64_t cached = ROWS_CACHED_BYTES / (OPEN_LINE_BYTES + rows_of_bucket(row_bytes));
+    RETURN_ERROR_IF(config->buckets_per_partition > most_buckets(row_bytes), LOOM_INVALID_ARGUMENT,
+                    "buckets_per_partition = %u: with rows of this width a partition has at most %u",
+                    config->buckets_per_partition, most_buckets(row_bytes));
+    return loom__open_choose_sized(config, kind, most_buckets(row_bytes), cached > 0 ? (uint32_t)cached : 1, is);
 }
 
 static loom_status choose(loom__machine *machine, const void *any_config, loom__description *is)
 {
     const loom_map_config *config = any_config;
-    const uint64_t cached = ROWS_CACHED_BYTES / (OPEN_LINE_BYTES + rows_of_bucket(is));
     const uint32_t variable = variable_columns(is);
     RETURN_ERROR_IF(variable != 0 && machine->ops->copy_strings == NULL, LOOM_UNSUPPORTED,
                     "the %s machine has no tables with byte strings (LOOM_VARIABLE); use the cpu machine",
@@ -135,20 +142,22 @@ static loom_status choose(loom__machine *machine, const void *any_config, loom__
     if (variable & LOOM__VARIABLE_VALUES && config->most_value_bytes == 0)
         is->parameters[MOST_VALUE_BYTES] = DEFAULT_MOST_VALUE_BYTES;
     RETURN_IF_FAILED(check_numbers(is, LOOM_INVALID_ARGUMENT));
-    RETURN_ERROR_IF(config->buckets_per_partition > most_buckets(is), LOOM_INVALID_ARGUMENT,
-                    "buckets_per_partition = %u: with rows of this width a partition has at most %u",
-                    config->buckets_per_partition, most_buckets(is));
-    return loom__open_choose_sized(config, kind_of(is), most_buckets(is), cached > 0 ? (uint32_t)cached : 1, is);
+    return loom__rows_choose_sized(config, kind_of(is), row_bytes_of(is), is);
+}
+
+loom_status loom__rows_check_sized(const loom__description *is, uint32_t row_bytes)
+{
+    RETURN_IF_FAILED(loom__open_engine.check(is));
+    RETURN_ERROR_IF(is->buckets > most_buckets(row_bytes), LOOM_BAD_FILE,
+                    "the file speaks of partitions of %u buckets with rows of %u bytes, which no table has",
+                    is->buckets, row_bytes);
+    return LOOM_OK;
 }
 
 static loom_status check(const loom__description *is)
 {
     RETURN_IF_FAILED(check_numbers(is, LOOM_BAD_FILE));
-    RETURN_IF_FAILED(loom__open_engine.check(is));
-    RETURN_ERROR_IF(is->buckets > most_buckets(is), LOOM_BAD_FILE,
-                    "the file speaks of partitions of %u buckets with rows of %u bytes, which no table has",
-                    is->buckets, row_bytes_of(is));
-    return LOOM_OK;
+    return loom__rows_check_sized(is, row_bytes_of(is));
 }
 
 /* ---- memory ---- */
@@ -159,12 +168,17 @@ static uint64_t heap_bytes(const loom__table *table)
     return bytes > LEAST_HEAP ? bytes : LEAST_HEAP;
 }
 
+void loom__rows_add_region(loom__table *table, uint32_t row_bytes)
+{
+    const uint64_t unit = table->is.buckets * rows_of_bucket(row_bytes);
+    loom__table_add_region(table, LOOM__SECTION_ROWS, table->is.partitions * unit, unit);
+}
+
 static void lay_out(loom__table *table)
 {
-    const uint64_t unit = table->is.buckets * rows_of_bucket(&table->is);
     const int strings = kind_of(&table->is) == SLOT_STRING;
     loom__open_lay_out(table, kind_of(&table->is), strings ? sizeof(loom__string_totals) : 0);
-    loom__table_add_region(table, LOOM__SECTION_ROWS, table->is.partitions * unit, unit);
+    loom__rows_add_region(table, row_bytes_of(&table->is));
     if (strings)
         loom__table_add_region(table, LOOM__SECTION_STRINGS, heap_bytes(table), HEAP_UNIT);
 }

@@ -12,7 +12,7 @@ static inline void loom__cpu_copy_list(const unsigned char *heap, uint64_t value
 {
     if (!list_in_heap(handle)) {
         const uint32_t one = list_one_value(handle);
-        memcpy(to, &one, value_bytes);
+        memcpy(to, &one, sizeof one); /* only values of 4 bytes lie in handles */
         return;
     }
     const uint64_t end = first + count;

@@ -13,7 +13,8 @@
 #define HAS_OP(ops, kind, op)                                                                                     \
     (((ops)&1 << (op)) &&                                                                                         \
      (((kind) != SLOT_KEY_4 && (kind) != SLOT_KEY_8) || (op) == LOOM__WRITE_KEEP || (op) == LOOM__WRITE_ERASE) && \
-     ((kind) == SLOT_KEY_4_VALUE_8 || (kind) == SLOT_KEY_8_VALUE_8 || (op) != LOOM__WRITE_RESERVE))
+     ((kind) == SLOT_KEY_4_VALUE_8 || (kind) == SLOT_KEY_8_VALUE_8 || (kind) == SLOT_TAG ||                       \
+      (op) != LOOM__WRITE_RESERVE))
 /* A function for each operation, made by `make`: the time to compile a function grows faster than its length. */
 #define EACH_OP(make)                                                                                      \
     make(keep, LOOM__WRITE_KEEP) make(overwrite, LOOM__WRITE_OVERWRITE) make(fetch, LOOM__WRITE_FETCH)     \

@@ -53,13 +53,17 @@ static void copy_pair(const retrieve_work *work, const loom__position *slot, uin
 }
 
 /* The same for `count` pairs of a key with a list, from its value `first` on. */
-static void copy_list(const retrieve_work *work, uint64_t key, uint64_t handle, uint64_t first, uint64_t count,
-                      uint64_t at)
+static void copy_list(const retrieve_work *work, const loom__position *slot, uint64_t number, uint64_t handle,
+                      uint64_t first, uint64_t count, uint64_t at)
 {
     const loom__table_slots *table = work->table;
+    const unsigned char *key = (const unsigned char *)&number;
+    if (loom__slots_have_handles_in_rows(table))
+        key = table->rows + loom__slot_row(table, (uint32_t)(slot->bucket / table->buckets),
+                                           (uint32_t)(slot->bucket % table->buckets), slot->slot);
     const uint64_t key_bytes = loom__slots_key_bytes(table), value_bytes = table->list_value_bytes;
     for (uint64_t i = 0; i < count && work->keys != NULL; i++)
-        memcpy(work->keys + (at + i) * key_bytes, &key, key_bytes);
+        memcpy(work->keys + (at + i) * key_bytes, key, key_bytes);
     if (work->values != NULL && count > 0)
         loom__cpu_copy_list(table->heap, value_bytes, handle, first, count, work->values + at * value_bytes);
 }
@@ -78,7 +82,7 @@ static uint64_t copy_bucket(const retrieve_work *work, loom__position *from, uin
         const uint64_t there = table->list_value_bytes > 0 ? list_count(value) : 1;
         const uint64_t left = from->value < there ? there - from->value : 0, count = at_most(left, room - done);
         if (table->list_value_bytes > 0)
-            copy_list(work, key, value, from->value, count, at + done);
+            copy_list(work, from, key, value, from->value, count, at + done);
         else if (count > 0)
             copy_pair(work, from, key, value, at + done);
         done += count;

@@ -5,7 +5,6 @@
 #include "engines/chain/chain_check.h"
 #include "machines/cpu/core/cpu_lists.h"
 #include "machines/cpu/core/cpu_retrieve.h"
-#include "machines/cpu/open/cpu_open.h"
 
 #include <string.h>
 
@@ -17,12 +16,12 @@ typedef struct lookup {
 
 static lookup lookup_in(const loom__machine *machine, const void *view)
 {
-    return (lookup){((const loom__cpu_machine_state *)machine)->open_simd, view};
+    return (lookup){loom__cpu_directory_simd(machine, view), view};
 }
 
 static const void *key_at(const loom__multi_view *view, const void *keys, uint64_t index)
 {
-    return (const unsigned char *)keys + index * slot_key_bytes((loom__slot_kind)view->directory.kind);
+    return (const unsigned char *)keys + index * multi_key_bytes(view);
 }
 
 /* Writes the handles of `count` keys, and 0 for absent ones. */
@@ -34,10 +33,26 @@ static void find_handles(const lookup *in, const void *keys, uint64_t first, uin
                               .status = status != NULL ? status + first : NULL,
                               .found = found != NULL ? found + first : NULL,
                               .n = count};
-    in->simd->find(&in->view->directory, &look, 0, count, 0, counts);
+    in->simd->find(multi_directory(in->view), &look, 0, count, 0, counts);
 }
 
 /* ---- one value per key ---- */
+
+/* first_values for values that are no numbers. An absent key has zeros, unless the call has a value of at most 8 bytes
+ * for it. */
+static void first_wide_values(const loom__multi_view *view, const loom__batch *batch, uint64_t first, uint64_t count,
+                              const uint64_t *handles)
+{
+    unsigned char *to = (unsigned char *)batch->found_values + first * view->value_bytes;
+    for (uint64_t i = 0; i < count; i++, to += view->value_bytes) {
+        if (list_count(handles[i]) > 0)
+            memcpy(to, multi_value_at(view, list_first(handles[i])), view->value_bytes);
+        else if (view->value_bytes <= sizeof batch->absent)
+            memcpy(to, &batch->absent, view->value_bytes);
+        else
+            memset(to, 0, view->value_bytes);
+    }
+}
 
 /* Of a chain, the first value of the newest piece, which its handle knows. */
 static void first_values(const loom__multi_view *view, const loom__batch *batch, uint64_t first, uint64_t count,
@@ -63,8 +78,10 @@ static void find_range(const void *any, const loom__batch *batch, uint64_t begin
         const uint64_t count = end - first < MULTI_CHUNK ? end - first : MULTI_CHUNK;
         const int values = batch->found_values != NULL;
         find_handles(in, batch->keys, first, count, values ? handles : NULL, batch->status, batch->found, counts);
-        if (values)
+        if (values && multi_has_numbers(in->view))
             first_values(in->view, batch, first, count, handles);
+        else if (values)
+            first_wide_values(in->view, batch, first, count, handles);
     }
 }
 
@@ -84,7 +101,8 @@ static loom_status find(loom__machine *machine, const void *view, const loom__ba
 enum {
     QUERY_PARTS = 1024,   /* at most; their sums are on the stack */
     LONG_LIST = 1 << 18,  /* values: such lists are copied by all threads together */
-    LIST_PIECE = 1 << 16, /* values of a long list that a thread copies at a time */
+    LIST_PIECE = 1 << 16, /* values of a long list that a thread copies at a time; of wide values fewer: */
+    WIDE_PIECE = 1 << 19, /*   bytes */
     LISTS_AHEAD = 16,     /* handles between prefetch and copy */
     CHAINS_AT_ONCE = 32   /* chains whose pieces are copied by turns */
 };
@@ -211,8 +229,10 @@ static void copy_part(void *argument, uint64_t part)
     query_work *work = argument;
     if (work->in.view->value_bytes == 4)
         copy_part_of(4, work, part);
-    else
+    else if (work->in.view->value_bytes == 8)
         copy_part_of(8, work, part);
+    else
+        copy_part_of(work->in.view->value_bytes, work, part);
 }
 
 typedef struct long_copy {
@@ -239,7 +259,7 @@ static void copy_long_list(const loom__multi_view *view, uint64_t handle, uint64
         long_copy copy = {.to = to + piece.before * bytes,
                           .from = multi_value_at(view, piece.place),
                           .bytes = (left < piece.count ? left : piece.count) * bytes,
-                          .piece = LIST_PIECE * bytes};
+                          .piece = multi_has_numbers(view) ? LIST_PIECE * bytes : WIDE_PIECE};
         loom__pool_run(pool, (copy.bytes + copy.piece - 1) / copy.piece, copy_piece, &copy);
         if (!piece.linked)
             return;
@@ -300,32 +320,24 @@ static loom_status find_all(loom__machine *machine, const void *view, const loom
 
 /* ---- whole tables ---- */
 
-static loom__table_slots slots_of(const loom__multi_view *view)
-{
-    loom__table_slots slots = open_table_slots(&view->directory);
-    slots.list_value_bytes = (uint32_t)view->value_bytes;
-    slots.heap = view->heap;
-    return slots;
-}
-
 static loom_status clear(loom__machine *machine, const void *any_view, loom_stream stream)
 {
     const loom__multi_view *view = any_view;
     *view->lists = (loom__multi_totals){0};
-    return loom__cpu_open_kernels.clear(machine, &view->directory, stream);
+    return loom__cpu_directory_kernels(view)->clear(machine, multi_directory(view), stream);
 }
 
 static loom_status reset_totals(loom__machine *machine, const void *any_view, const loom__totals *totals,
                                 loom_stream stream)
 {
     const loom__multi_view *view = any_view;
-    return loom__cpu_open_kernels.reset_totals(machine, &view->directory, totals, stream);
+    return loom__cpu_directory_kernels(view)->reset_totals(machine, multi_directory(view), totals, stream);
 }
 
 static loom_status retrieve(loom__machine *machine, const void *view, loom__position *position, void *keys,
                             void *values, uint64_t room, uint64_t *got, loom_stream stream)
 {
-    const loom__table_slots slots = slots_of(view);
+    const loom__table_slots slots = multi_table_slots(view);
     (void)stream;
     loom__cpu_retrieve(((loom__cpu_machine_state *)machine)->pool, &slots, position, keys, values, room, got);
     return LOOM_OK;
@@ -334,14 +346,14 @@ static loom_status retrieve(loom__machine *machine, const void *view, loom__posi
 static loom_status upkeep(loom__machine *machine, const void *any_view, int sweep, loom_stream stream)
 {
     const loom__multi_view *view = any_view;
-    return loom__cpu_open_upkeep(machine, &view->directory, sweep, stream);
+    return loom__cpu_open_upkeep(machine, multi_directory(view), sweep, stream);
 }
 
 static loom_status count_accesses(loom__machine *machine, const void *any_view, const void *keys, uint64_t n,
                                   uint64_t *accesses, loom_stream stream)
 {
     const loom__multi_view *view = any_view;
-    return loom__cpu_open_kernels.count_accesses(machine, &view->directory, keys, n, accesses, stream);
+    return loom__cpu_directory_kernels(view)->count_accesses(machine, multi_directory(view), keys, n, accesses, stream);
 }
 
 static loom_status write_batch(loom__machine *machine, const void *view, const loom__batch *batch)
@@ -438,8 +450,8 @@ static loom_status survey(loom__machine *machine, const void *any_view, loom__su
 {
     const loom__multi_view *view = any_view;
     const uint64_t bytes = (view->lists->used / 64 + 1) * sizeof(uint64_t);
-    survey_work work = {.view = view, .slots = slots_of(view)};
-    RETURN_IF_FAILED(loom__cpu_open_kernels.survey(machine, &view->directory, found, stream));
+    survey_work work = {.view = view, .slots = multi_table_slots(view)};
+    RETURN_IF_FAILED(loom__cpu_directory_kernels(view)->survey(machine, multi_directory(view), found, stream));
     work.taken = loom__allocate(&machine->allocator, bytes, LOOM_MEMORY_HOST, NULL);
     if (work.taken != NULL)
         memset(work.taken, 0, bytes);
@@ -470,7 +482,7 @@ static void pack_part(void *argument, uint64_t partition)
 {
     pack_work *work = argument;
     const loom__multi_view *from = work->from, *to = work->to;
-    const loom__table_slots slots = open_table_slots(&to->directory);
+    const loom__table_slots slots = multi_table_slots(to);
     const uint64_t bytes = to->value_bytes;
     uint64_t key, handle, together = 0;
     for (uint32_t bucket = 0; bucket < slots.buckets; bucket++)
@@ -502,7 +514,8 @@ static loom_status refill(loom__machine *machine, const void *any_from, const vo
 {
     const loom__multi_view *from = any_from, *to = any_to;
     pack_work work = {from, to, 0};
-    RETURN_IF_FAILED(loom__cpu_open_kernels.refill(machine, &from->directory, &to->directory, refused, stream));
+    RETURN_IF_FAILED(
+        loom__cpu_directory_kernels(to)->refill(machine, multi_directory(from), multi_directory(to), refused, stream));
     if (*refused > 0)
         return LOOM_OK;
     *to->lists = (loom__multi_totals){.pairs = from->lists->pairs, .in_heap = from->lists->in_heap};

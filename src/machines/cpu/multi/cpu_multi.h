@@ -8,20 +8,39 @@
  *   cpu_multi_erase.c   erase, erase_pairs
  *   cpu_multi_erase_if.c
  *
- * The directory is searched by the open engine's loops (cpu_open_simd.h), a chunk of keys at a time, so that the
- * handles are in the L1 cache when the lists are read. */
+ * The directory is searched by the open engine's loops (cpu_open_simd.h) or those of the rows engine
+ * (cpu_rows_simd.h), a chunk of keys at a time, so that the handles are in the L1 cache when the lists are read. Values
+ * of 4 and 8 bytes have loops of their own, where their width is a literal. */
 #ifndef LOOM_CPU_MULTI_H
 #define LOOM_CPU_MULTI_H
 
 #include "core/kernels.h"
 #include "engines/multi/multi_layout.h"
 #include "machines/cpu/core/cpu_bulk.h"
+#include "machines/cpu/open/cpu_open.h"
+#include "machines/cpu/rows/cpu_rows_engine.h"
 
 #include <string.h>
 
 enum { MULTI_CHUNK = 256 /* keys looked up at once */, MULTI_MOST_THREADS = 64 /* that insert parts at a time */ };
 
 extern const loom__map_kernels loom__cpu_multi_kernels;
+
+/* ---- The directory ---- */
+
+/* Its calls and its loops: those of the open engine or, if keys lie in rows, of the rows engine. Both take
+ * multi_directory(view). */
+static inline const loom__map_kernels *loom__cpu_directory_kernels(const loom__multi_view *view)
+{
+    return multi_has_rows(view) ? &loom__cpu_rows_kernels : &loom__cpu_open_kernels;
+}
+
+static inline const loom__cpu_map_simd *loom__cpu_directory_simd(const loom__machine *machine,
+                                                                 const loom__multi_view *view)
+{
+    const loom__cpu_machine_state *cpu = (const loom__cpu_machine_state *)machine;
+    return multi_has_rows(view) ? cpu->rows_simd : cpu->open_simd;
+}
 
 /* ---- Parts of a batch (cpu_multi_parts.c) ---- */
 
@@ -81,12 +100,19 @@ static inline void loom__cpu_lists_tell(const loom__cpu_lists *work, const loom_
         work->batch->status[records->index != NULL ? records->index[row] : row] = (uint8_t)status;
 }
 
-/* The value of a record, in the lower bytes. */
+/* Where the value of a record is. */
+static inline const unsigned char *loom__cpu_lists_value_at(const loom__cpu_records *records, uint64_t row)
+{
+    return records->values + row * records->value_stride;
+}
+
+/* The value of a record as a number, in the lower bytes; 0 if values are no numbers. */
 static inline uint64_t loom__cpu_lists_value(const loom__cpu_lists *work, const loom__cpu_records *records,
                                              uint64_t row)
 {
     uint64_t value = 0;
-    memcpy(&value, records->values + row * records->value_stride, work->view->value_bytes);
+    if (multi_has_numbers(work->view))
+        memcpy(&value, loom__cpu_lists_value_at(records, row), work->view->value_bytes);
     return value;
 }
 

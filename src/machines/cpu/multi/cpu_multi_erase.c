@@ -4,9 +4,14 @@
 
 #include <string.h>
 
+enum {
+    CHUNK_WORDS = 2048, /* of keys: MULTI_CHUNK of 64 bytes, or 64 of 256 */
+    SLICE = 4096        /* bytes of a wide value that close_gap carries from piece to piece */
+};
+
 /* Keys that are looked up or erased together. */
 typedef struct chunk {
-    uint64_t keys[MULTI_CHUNK]; /* as an array of key_bytes each */
+    uint64_t keys[CHUNK_WORDS]; /* as an array of key_bytes each */
     uint64_t handles[MULTI_CHUNK];
     uint64_t count;
 } chunk;
@@ -21,7 +26,7 @@ static void find_handles(const loom__cpu_lists *work, chunk *some)
 {
     loom__cpu_counts ignored = {0};
     const loom__batch look = {.keys = some->keys, .found_values = some->handles, .n = some->count};
-    work->simd->find(&work->view->directory, &look, 0, some->count, 0, &ignored);
+    work->simd->find(multi_directory(work->view), &look, 0, some->count, 0, &ignored);
 }
 
 /* ---- keys ---- */
@@ -38,7 +43,7 @@ static void erase_chunk(loom__cpu_lists *work, const loom__cpu_records *records,
         take_key(work, records, first + i, &some);
     find_handles(work, &some);
     const loom__batch erase = {.keys = some.keys, .status = status, .n = count, .write = LOOM__WRITE_ERASE};
-    work->simd->write(&work->view->directory, &erase, 0, count, 0, &counts);
+    work->simd->write(multi_directory(work->view), &erase, 0, count, 0, &counts);
     for (uint64_t i = 0; i < count; i++) {
         const uint64_t erased = status[i] == LOOM_OK ? list_count(some.handles[i]) : 0;
         pairs += erased;
@@ -55,8 +60,10 @@ static void erase_keys_of_part(void *argument, uint64_t part)
 {
     loom__cpu_lists *work = argument;
     const loom__cpu_records records = loom__cpu_lists_part(work, part);
-    for (uint64_t first = 0; first < records.n; first += MULTI_CHUNK)
-        erase_chunk(work, &records, first, records.n - first < MULTI_CHUNK ? records.n - first : MULTI_CHUNK);
+    const uint64_t fitting = CHUNK_WORDS * sizeof(uint64_t) / work->key_bytes;
+    const uint64_t most = fitting < MULTI_CHUNK ? fitting : MULTI_CHUNK;
+    for (uint64_t first = 0; first < records.n; first += most)
+        erase_chunk(work, &records, first, records.n - first < most ? records.n - first : most);
 }
 
 /* Without memory for a split the calling thread erases all keys. */
@@ -72,26 +79,36 @@ loom_status loom__cpu_multi_erase(loom__machine *machine, const void *any_view, 
 
 /* ---- pairs ---- */
 
+/* A value that is looked for. */
+typedef struct sought {
+    uint64_t number; /* of 4 or 8 bytes */
+    const unsigned char *at;
+} sought;
+
 /* The number of the first value in the piece that is equal to `value`; the piece's length if there is none. */
-static uint64_t find_in_piece(const loom__multi_view *view, const loom__list_piece *piece, uint64_t value)
+static uint64_t find_in_piece(const loom__multi_view *view, const loom__list_piece *piece, const sought *value)
 {
-    const void *values = multi_value_at(view, piece->place);
+    const unsigned char *values = multi_value_at(view, piece->place);
+    const uint64_t number = value->number;
     uint64_t i = 0;
     if (view->value_bytes == 4)
-        while (i < piece->count && ((const uint32_t *)values)[i] != value)
+        while (i < piece->count && ((const uint32_t *)(const void *)values)[i] != number)
+            i++;
+    else if (view->value_bytes == 8)
+        while (i < piece->count && ((const uint64_t *)(const void *)values)[i] != number)
             i++;
     else
-        while (i < piece->count && ((const uint64_t *)values)[i] != value)
+        while (i < piece->count && memcmp(values + i * view->value_bytes, value->at, view->value_bytes) != 0)
             i++;
     return i;
 }
 
 /* The number of the first value in the list that is equal to `value`; the list's length if there is none. */
-static uint64_t find_value(const loom__multi_view *view, uint64_t handle, uint64_t value)
+static uint64_t find_value(const loom__multi_view *view, uint64_t handle, const sought *value)
 {
     uint64_t found = list_count(handle);
     if (!list_in_heap(handle))
-        return found > 0 && list_one_value(handle) == value ? 0 : found;
+        return found > 0 && list_one_value(handle) == value->number ? 0 : found;
     loom__list_piece piece = list_newest_piece(view->heap, view->value_bytes, handle);
     for (;; piece = list_older_piece(view->heap, view->value_bytes, &piece)) { /* ends at the oldest one */
         const uint64_t at = find_in_piece(view, &piece, value);
@@ -102,27 +119,39 @@ static uint64_t find_value(const loom__multi_view *view, uint64_t handle, uint64
     }
 }
 
-/* Closes the gap that value `at` of a list in the heap leaves: the values behind it move up, those of newer pieces into
- * older ones. Returns the list's handle. A newest piece without values leaves the chain. */
+/* Moves up `width` bytes of each value behind `at`, those of newer pieces into older ones. `from` is where these bytes
+ * lie in a value. */
+static void close_slice(const loom__multi_view *view, loom__list_piece piece, uint64_t at, uint64_t from,
+                        uint64_t width)
+{
+    const uint64_t bytes = view->value_bytes;
+    unsigned char carried[2][SLICE]; /* of a newer piece's first value, and of this one's */
+    for (int turn = 0, is_newest = 1;; turn ^= 1, is_newest = 0) { /* ends at the piece that has value `at` */
+        unsigned char *values = multi_value_at(view, piece.place) + from;
+        const uint64_t gap = at > piece.before ? at - piece.before : 0, last = piece.count - 1;
+        memcpy(carried[turn], values, width);
+        if (width == bytes)
+            memmove(values + gap * bytes, values + (gap + 1) * bytes, (last - gap) * bytes);
+        else
+            for (uint64_t i = gap; i < last; i++)
+                memcpy(values + i * bytes, values + (i + 1) * bytes, width);
+        if (!is_newest)
+            memcpy(values + last * bytes, carried[turn ^ 1], width);
+        if (at >= piece.before)
+            return;
+        piece = list_older_piece(view->heap, bytes, &piece);
+    }
+}
+
+/* Closes the gap that value `at` of a list in the heap leaves. Returns the list's handle. A newest piece without values
+ * leaves the chain. */
 static uint64_t close_gap(const loom__multi_view *view, uint64_t handle, uint64_t at)
 {
     const uint64_t bytes = view->value_bytes;
     loom__list_piece piece = list_newest_piece(view->heap, bytes, handle);
     const loom__list_piece newest = piece;
-    uint64_t first_of_newer = 0;
-    for (int is_newest = 1;; is_newest = 0) { /* ends at the piece that has value `at` */
-        unsigned char *values = multi_value_at(view, piece.place);
-        const uint64_t gap = at > piece.before ? at - piece.before : 0, last = piece.count - 1;
-        uint64_t first = 0;
-        memcpy(&first, values, bytes);
-        memmove(values + gap * bytes, values + (gap + 1) * bytes, (last - gap) * bytes);
-        if (!is_newest)
-            memcpy(values + last * bytes, &first_of_newer, bytes);
-        if (at >= piece.before)
-            break;
-        first_of_newer = first;
-        piece = list_older_piece(view->heap, bytes, &piece);
-    }
+    for (uint64_t from = 0; from < bytes; from += SLICE)
+        close_slice(view, newest, at, from, bytes - from < SLICE ? bytes - from : SLICE);
     if (newest.count > 1 || !newest.linked)
         return list_with_count(handle, list_count(handle) - 1);
     piece = list_older_piece(view->heap, bytes, &newest);
@@ -144,7 +173,7 @@ static void erase_value(loom__cpu_lists *work, chunk *one, uint64_t at)
         write.write = LOOM__WRITE_ERASE;
         loom__cpu_lists_add(&work->keys, UINT64_MAX);
     }
-    work->simd->write(&work->view->directory, &write, 0, 1, 0, &ignored);
+    work->simd->write(multi_directory(work->view), &write, 0, 1, 0, &ignored);
 }
 
 static void erase_pairs_of_part(void *argument, uint64_t part)
@@ -157,7 +186,8 @@ static void erase_pairs_of_part(void *argument, uint64_t part)
         one.count = 0;
         take_key(work, &records, row, &one);
         find_handles(work, &one);
-        const uint64_t at = find_value(work->view, one.handles[0], loom__cpu_lists_value(work, &records, row));
+        const sought value = {loom__cpu_lists_value(work, &records, row), loom__cpu_lists_value_at(&records, row)};
+        const uint64_t at = find_value(work->view, one.handles[0], &value);
         const int is_there = at < list_count(one.handles[0]);
         if (is_there)
             erase_value(work, &one, at);

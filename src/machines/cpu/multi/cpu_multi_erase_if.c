@@ -4,10 +4,10 @@
 #include "core/error.h"
 #include "engines/chain/chain_layout.h"
 #include "machines/cpu/multi/cpu_multi.h"
-#include "machines/cpu/open/cpu_open.h"
 
 typedef struct erase_work {
     const loom__multi_view *view;
+    const loom__cpu_map_simd *simd; /* for the directory */
     loom__table_slots slots;
     loom__value_range range;
     uint64_t erased, in_heap, emptied; /* pairs, those of them in the heap, and lists; all threads add to it */
@@ -61,7 +61,7 @@ typedef struct walk {
 
 static void put_link(const loom__multi_view *view, uint64_t place, uint64_t link)
 {
-    memcpy(multi_value_at(view, place) - LIST_LINK_BYTES, &link, sizeof link);
+    list_link_put(view->heap, view->value_bytes, place, link);
 }
 
 static uint64_t link_at(const loom__multi_view *view, uint64_t place)
@@ -185,19 +185,44 @@ static void erase_task(void *argument, uint64_t partition)
         erase_in_partition(8, work, (uint32_t)partition);
 }
 
+/* Erases the keys without values of a partition whose keys lie in rows. */
+static void erase_rows_task(void *argument, uint64_t partition)
+{
+    const erase_work *work = argument;
+    const loom__table_slots *slots = &work->slots;
+    uint64_t tag, handle;
+    for (uint32_t bucket = 0; bucket < slots->buckets; bucket++)
+        for (uint32_t slot = 0; slot < slots->slots; slot++) {
+            if (!loom__slot_holds(slots, (uint32_t)partition, bucket, slot, &tag, &handle) || handle != 0)
+                continue;
+            loom__cpu_counts ignored = {0};
+            const loom__batch erase = {.keys = slots->rows + loom__slot_row(slots, (uint32_t)partition, bucket, slot),
+                                       .n = 1,
+                                       .write = LOOM__WRITE_ERASE}; /* the row stays as it is */
+            work->simd->write(multi_directory(work->view), &erase, 0, 1, 0, &ignored);
+        }
+}
+
 loom_status loom__cpu_multi_erase_if(loom__machine *machine, const void *any_view, const loom__value_range *range,
                                      loom_result *result, loom_stream stream)
 {
     static const loom__value_range no_list = {.sign = 63}; /* a handle of 0 */
     const loom__multi_view *view = any_view;
     const uint64_t pairs = view->lists->pairs;
-    erase_work work = {.view = view, .slots = open_table_slots(&view->directory), .range = *range};
+    erase_work work = {.view = view,
+                       .simd = loom__cpu_directory_simd(machine, view),
+                       .slots = multi_table_slots(view),
+                       .range = *range};
     loom_result ignored;
     loom__pool_run(((loom__cpu_machine_state *)machine)->pool, view->directory.partitions, erase_task, &work);
     view->lists->pairs -= work.erased;
     view->lists->in_heap -= work.in_heap;
-    if (work.emptied > 0)
+    if (work.emptied > 0 && multi_has_rows(view)) {
+        loom__pool_run(((loom__cpu_machine_state *)machine)->pool, view->directory.partitions, erase_rows_task, &work);
+        view->directory.totals->size -= work.emptied;
+    } else if (work.emptied > 0) {
         RETURN_IF_FAILED(loom__cpu_open_kernels.erase_if(machine, &view->directory, &no_list, &ignored, stream));
+    }
     const loom__cpu_counts counts = {.ok = work.erased, .exists = pairs - work.erased};
     loom__cpu_write_result(result, pairs, &counts);
     return LOOM_OK;

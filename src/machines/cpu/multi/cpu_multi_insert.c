@@ -14,11 +14,10 @@
 #include "engines/chain/chain_plan.h"
 #include "engines/multi/multi_plan.h"
 #include "machines/cpu/multi/cpu_multi.h"
-#include "machines/cpu/open/cpu_open.h"
 
 #include <string.h>
 
-enum { STORE_AHEAD = 16 /* pairs between the prefetch of a place and the store */ };
+enum { STORE_AHEAD = 16 /* pairs between the prefetch of a place and the store */, MULTI_MOST_KEY_WORDS = 256 / 8 };
 
 /* ---- 1. reserve ---- */
 
@@ -26,7 +25,7 @@ static void reserve(loom__cpu_lists *work, const loom__cpu_records *records, loo
 {
     loom__cpu_counts counts = {0};
     const loom__batch batch = {.found_values = reserved, .n = records->n, .write = LOOM__WRITE_RESERVE};
-    work->simd->insert(&work->view->directory, &batch, records, NULL, &counts);
+    work->simd->insert(multi_directory(work->view), &batch, records, NULL, &counts);
     loom__cpu_lists_add(&work->keys, counts.ok);
 }
 
@@ -71,14 +70,15 @@ static uint64_t take_place(loom__cpu_lists *work, loom__list_plan *plan)
 static uint64_t move_list(const loom__multi_view *view, loom__list_kind kind, uint64_t old, const loom__list_plan *plan,
                           uint64_t place)
 {
-    const uint64_t bytes = view->value_bytes, one = list_one_value(old), used = plan->wanted - plan->before;
+    const uint64_t bytes = view->value_bytes, used = plan->wanted - plan->before;
+    const uint32_t one = list_one_value(old);
     unsigned char *to = multi_value_at(view, place);
     if (plan->link > 0)
         list_link_put(view->heap, bytes, place, chain_link_of(old, plan));
     else if (list_in_heap(old))
         memcpy(to, multi_value_at(view, list_first(old)), plan->stored * bytes);
     else if (plan->stored > 0)
-        memcpy(to, &one, bytes);
+        memcpy(to, &one, sizeof one);
     memset(to + used * bytes, 0, (plan->moves - used) * bytes);
     return multi_placed_list(plan, kind, place);
 }
@@ -87,10 +87,10 @@ static uint64_t move_list(const loom__multi_view *view, loom__list_kind kind, ui
 static void erase_key(loom__cpu_lists *work, const loom__cpu_records *records, uint64_t row)
 {
     loom__cpu_counts ignored = {0};
-    uint64_t key = 0;
-    const loom__batch erase = {.keys = &key, .n = 1, .write = LOOM__WRITE_ERASE};
-    memcpy(&key, records->keys + row * records->key_stride, work->key_bytes);
-    work->simd->write(&work->view->directory, &erase, 0, 1, 0, &ignored);
+    uint64_t key[MULTI_MOST_KEY_WORDS] = {0}; /* aligned, which records are not */
+    const loom__batch erase = {.keys = key, .n = 1, .write = LOOM__WRITE_ERASE};
+    memcpy(key, records->keys + row * records->key_stride, work->key_bytes);
+    work->simd->write(multi_directory(work->view), &erase, 0, 1, 0, &ignored);
     loom__cpu_lists_add(&work->keys, UINT64_MAX);
 }
 
@@ -206,10 +206,12 @@ LOOM_LANE void store_of(int chain, loom__cpu_lists *work, const loom__cpu_record
         store_values(4, 1, chain, work, records, reserved);
     else if (work->view->value_bytes == 4)
         store_values(4, 0, chain, work, records, reserved);
-    else if (tells)
+    else if (work->view->value_bytes == 8 && tells)
         store_values(8, 1, chain, work, records, reserved);
-    else
+    else if (work->view->value_bytes == 8)
         store_values(8, 0, chain, work, records, reserved);
+    else
+        store_values(work->view->value_bytes, tells, chain, work, records, reserved);
 }
 
 static void store(loom__cpu_lists *work, const loom__cpu_records *records, const loom__cpu_reserved *reserved)
@@ -227,7 +229,9 @@ static void insert_part(void *argument, uint64_t part)
     loom__cpu_lists *work = argument;
     const loom__cpu_records records = loom__cpu_lists_part(work, part);
     loom__cpu_reserved *reserved = loom__cpu_lists_enter(work, part);
-    if (work->splits && work->batch->replace)
+    if (work->splits && work->batch->replace && multi_has_rows(work->view))
+        loom__cpu_rows_clear_partition(multi_directory(work->view), (uint32_t)part);
+    else if (work->splits && work->batch->replace)
         loom__cpu_open_clear_partition(&work->view->directory, (uint32_t)part);
     reserve(work, &records, reserved);
     settle(work, &records, reserved);
@@ -290,7 +294,7 @@ uint64_t loom__cpu_multi_bulk_bytes(loom__machine *machine, const void *any_view
 {
     const loom__multi_view *view = any_view;
     const uint32_t partitions = view->directory.partitions,
-                   record = slot_key_bytes((loom__slot_kind)view->directory.kind) + (uint32_t)view->value_bytes;
+                   record = multi_key_bytes(view) + (uint32_t)view->value_bytes;
     (void)flags;
     return n * sizeof(loom__cpu_reserved) +
            (loom__cpu_is_small(partitions, n) ? 0 : loom__cpu_bulk_bytes(machine, partitions, record, n, with_status));

@@ -87,8 +87,8 @@ loom_status loom__cpu_lists_begin(loom__machine *machine, const void *any_view, 
 {
     const loom__multi_view *view = any_view;
     *work = (loom__cpu_lists){.cpu = (loom__cpu_machine_state *)machine, .view = view, .batch = batch};
-    work->simd = work->cpu->open_simd;
-    work->key_bytes = slot_key_bytes((loom__slot_kind)view->directory.kind);
+    work->simd = loom__cpu_directory_simd(machine, view);
+    work->key_bytes = multi_key_bytes(view);
     work->bulk = (loom__cpu_bulk){.batch = batch,
                                   .key_bytes = work->key_bytes,
                                   .value_bytes = batch->values != NULL ? (uint32_t)view->value_bytes : 0};

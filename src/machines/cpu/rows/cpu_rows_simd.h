@@ -439,6 +439,20 @@ LOOM_STEP open_outcome outcome_of_stalled(loom__slot_kind kind, loom__write op, 
     return exists ? OPEN_WAS_THERE : OPEN_NO_BYTES;
 }
 
+/* A reservation: where the handle of a located key is, after its count was raised. The directory of a multimap has rows
+ * of a key and a handle. */
+LOOM_LANE loom__cpu_reserved reserve_in(const loom__rows_view *rows, const open_walk *walk, open_outcome outcome)
+{
+    loom__cpu_reserved told = {LIST_REFUSED, NULL};
+    if (outcome == OPEN_NO_ROOM)
+        return told;
+    told.handle = (uint64_t *)(void *)(open_row(rows, walk->partition_index, walk->free_bucket, walk->free_slot) +
+                                       rows->value_offset);
+    told.old = *told.handle; /* of a new key: 0 */
+    *told.handle = list_reserve(told.old);
+    return told;
+}
+
 /* Insertion of records, one after the other, by the thread that owns the partition. */
 LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__open_view *view,
                               const loom__batch *const batch_given, const loom__cpu_records *const records_given,
@@ -459,14 +473,19 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
         write_ahead(kind, 0, &rows, &at, &ring);
         open_walk walk = ring.walk[i % WRITE_RING];
         const uint64_t index = records.index != NULL ? records.index[i] : i;
+        const uint64_t no_list = 0;
         uint64_t value[2] = {records.values != NULL ? address_of(records.values, records.value_stride, i) : 0, 0};
+        if (op == LOOM__WRITE_RESERVE)
+            value[0] = (uint64_t)(uintptr_t)&no_list;
         if (tell_too_long(kind, op, &rows, &batch, walk.key, value[0], index, &local))
             continue;
         open_outcome outcome = stalled ? outcome_of_stalled(kind, op, &rows.lines, walk) : OPEN_GO_ON;
         lane_truth tells;
         while (outcome == OPEN_GO_ON) /* the swap of an owner never fails: at most twice `buckets` turns */
-            outcome =
-                open_insert_turn(kind, mode_of(op), LOOM__ADD, 0, whole_group, &rows.lines, &walk, value, 1, &tells);
+            outcome = open_insert_turn(kind, op == LOOM__WRITE_RESERVE ? SLOT_LOCATE : mode_of(op), LOOM__ADD, 0,
+                                       whole_group, &rows.lines, &walk, value, 1, &tells);
+        if (op == LOOM__WRITE_RESERVE)
+            ((loom__cpu_reserved *)batch.found_values)[i] = reserve_in(&rows, &walk, outcome);
         stalled |= outcome == OPEN_NO_BYTES && stalls;
         tell_row(kind, &batch, index, outcome,
                  outcome == OPEN_NO_BYTES ? open_piece_bytes(&rows, walk.key, value[0]) : 0, &local);
@@ -492,7 +511,8 @@ LOOM_LANE void survey_buckets(loom__slot_kind kind, const loom__open_view *view,
 enum {
     RANGE_OPS = 1 << LOOM__WRITE_KEEP | 1 << LOOM__WRITE_OVERWRITE | 1 << LOOM__WRITE_FETCH | 1 << LOOM__WRITE_COMBINE |
                 1 << LOOM__WRITE_UPDATE | 1 << LOOM__WRITE_ERASE,
-    RECORD_OPS = 1 << LOOM__WRITE_KEEP | 1 << LOOM__WRITE_OVERWRITE
+    RECORD_OPS =
+        1 << LOOM__WRITE_KEEP | 1 << LOOM__WRITE_OVERWRITE | (CPU_ROWS_KIND == SLOT_TAG ? 1 << LOOM__WRITE_RESERVE : 0)
 };
 
 #define ENGINE_FOR_KIND(kind, call) \

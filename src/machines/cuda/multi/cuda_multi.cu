@@ -30,24 +30,59 @@ __global__ void __launch_bounds__(MULTI_THREADS)
     put_number(bytes, values, i, value);
 }
 
+/* The same for values that are no numbers: 1 << shift lanes for each. */
+template <class word>
+__global__ void __launch_bounds__(MULTI_THREADS)
+    first_wide_kernel(const loom__multi_view view, const uint64_t *handles, uint64_t n, unsigned char *values,
+                      uint64_t absent, uint32_t shift)
+{
+    const uint64_t i = multi_item() >> shift, bytes = view.value_bytes;
+    const uint32_t lanes = 1u << shift, lane = threadIdx.x & (lanes - 1);
+    if (i >= n)
+        return;
+    const uint64_t handle = handles[i];
+    unsigned char *to = values + i * bytes;
+    if (list_count(handle) > 0)
+        multi_copy_words<word>(to, multi_value_at(&view, list_first(handle)), bytes, lane, lanes);
+    else
+        for (uint64_t at = lane; at < bytes; at += lanes)
+            to[at] = at < sizeof absent ? (unsigned char)(absent >> 8 * at) : 0;
+}
+
+cudaError_t launch_first_values(const loom__multi_view *view, const uint64_t *handles, const cuda_batch *batch,
+                                cudaStream_t stream)
+{
+    if (multi_has_numbers(view)) {
+        first_values_kernel<<<multi_blocks(batch->n), MULTI_THREADS, 0, stream>>>(*view, handles, batch->n,
+                                                                                  batch->found_values, batch->absent);
+        return cudaGetLastError();
+    }
+    const multi_words words =
+        multi_words_for((uintptr_t)view->heap | (uintptr_t)batch->found_values, view->value_bytes);
+    auto kernel = words.word == 16  ? first_wide_kernel<uint4>
+                  : words.word == 8 ? first_wide_kernel<uint64_t>
+                  : words.word == 4 ? first_wide_kernel<uint32_t>
+                                    : first_wide_kernel<uint8_t>;
+    kernel<<<multi_blocks(batch->n << words.shift), MULTI_THREADS, 0, stream>>>(
+        *view, handles, batch->n, (unsigned char *)batch->found_values, batch->absent, words.shift);
+    return cudaGetLastError();
+}
+
 cudaError_t launch_find(const cuda_map_call *call, const cuda_batch *batch, cudaStream_t stream)
 {
     const loom__multi_view *view = view_of(call->view);
     loom__machine *machine = &call->cuda->base;
     cuda_batch look = *batch;
     if (batch->found_values == NULL)
-        return cuda_open_launch(call->cuda, &view->directory, batch, OP_FIND, NULL, stream);
+        return cuda_directory_launch(call->cuda, view, batch, OP_FIND, stream);
     const cuda_workspace handles = cuda_take_workspace(machine, batch->n * sizeof(uint64_t), (loom_stream)stream, NULL);
     if (handles.at == NULL)
         return cudaErrorMemoryAllocation;
     look.found_values = handles.at;
     look.absent = 0;
-    cudaError_t error = cuda_open_launch(call->cuda, &view->directory, &look, OP_FIND, NULL, stream);
-    if (error == cudaSuccess) {
-        first_values_kernel<<<multi_blocks(batch->n), MULTI_THREADS, 0, stream>>>(
-            *view, (const uint64_t *)handles.at, batch->n, batch->found_values, batch->absent);
-        error = cudaGetLastError();
-    }
+    cudaError_t error = cuda_directory_launch(call->cuda, view, &look, OP_FIND, stream);
+    if (error == cudaSuccess)
+        error = launch_first_values(view, (const uint64_t *)handles.at, batch, stream);
     cuda_give_workspace(machine, &handles, (loom_stream)stream);
     return error;
 }
@@ -91,7 +126,7 @@ loom_status write(loom__machine *machine, const void *any_view, const loom__batc
 loom_status clear(loom__machine *machine, const void *any_view, loom_stream stream)
 {
     const loom__multi_view *view = view_of(any_view);
-    RETURN_IF_FAILED(cuda_open_clear(machine, &view->directory, stream));
+    RETURN_IF_FAILED(cuda_directory_kernels(view)->clear(machine, multi_directory(view), stream));
     ON_DEVICE((cuda_state *)machine);
     CUDA_TRY(cudaMemsetAsync(view->lists, 0, sizeof *view->lists, (cudaStream_t)stream));
     return LOOM_OK;
@@ -99,18 +134,18 @@ loom_status clear(loom__machine *machine, const void *any_view, loom_stream stre
 
 loom_status reset_totals(loom__machine *machine, const void *any_view, const loom__totals *totals, loom_stream stream)
 {
-    return cuda_open_reset_totals(machine, &view_of(any_view)->directory, totals, stream);
+    return cuda_open_reset_totals(machine, multi_directory(view_of(any_view)), totals, stream);
 }
 
 loom_status upkeep(loom__machine *machine, const void *any_view, int sweep, loom_stream stream)
 {
-    return cuda_open_upkeep(machine, &view_of(any_view)->directory, sweep, stream);
+    return cuda_open_upkeep(machine, multi_directory(view_of(any_view)), sweep, stream);
 }
 
 loom_status count_accesses(loom__machine *machine, const void *any_view, const void *keys, uint64_t n,
                            uint64_t *accesses, loom_stream stream)
 {
-    return cuda_open_count_accesses(machine, &view_of(any_view)->directory, keys, n, accesses, stream);
+    return cuda_open_count_accesses(machine, multi_directory(view_of(any_view)), keys, n, accesses, stream);
 }
 
 } // namespace

@@ -3,18 +3,25 @@
  *
  *   cuda_multi.cu         the list of calls; lookups of one value
  *   cuda_multi_find.cu    find_counts, find_all
- *   cuda_multi_insert.cu  inserts and builds by runs: the batch is sorted, and each run of equal keys is one step
+ *   cuda_multi_insert.cu  inserts and builds by runs: the batch is sorted, and each run of equal keys is one step;
+ *                         cuda_multi_runs.cuh has its arrays, and stores the values
  *   cuda_multi_build.cuh  builds and large inserts by partition: cuda_multi_partition.cu, which the host runs, and the
  *                         kernels in cuda_multi_build.cu
  *   cuda_multi_erase.cu   erase, erase_pairs
  *   cuda_multi_whole.cu   whole tables: survey, refill, retrieve
+ *   cuda_multi_rows.cu    directories with rows
  *   cuda_chain_views.cuh  the end of views through which users' kernels appended; cuda_chain_views.cu
  *
- * The directory is an open table. All steps on the directory are the open engine's own kernels, with handles for
- * values. */
+ * The directory is an open table, with rows if keys have neither 4 nor 8 bytes. All steps on the directory are the
+ * kernels of its engine, with handles for values. Where a batch is sorted by its keys, keys in rows are sorted by their
+ * slots.
+ *
+ * Values of 4 and 8 bytes are a type of the kernels. Of all others the width is a number, and several lanes copy a
+ * value, a word each. */
 #ifndef LOOM_CUDA_MULTI_CUH
 #define LOOM_CUDA_MULTI_CUH
 
+#include "core/call_parts.h"
 #include "engines/multi/multi_layout.h"
 #include "machines/cuda/core/cuda_map_call.cuh"
 
@@ -32,13 +39,30 @@ loom_status cuda_multi_refill(loom__machine *machine, const void *any_from, cons
 loom_status cuda_multi_retrieve(loom__machine *machine, const void *any_view, loom__position *position, void *keys,
                                 void *values, uint64_t room, uint64_t *got, loom_stream stream);
 
-/* A call on a multimap, before its first step. The widths of its arrays are those of the pairs. */
+/* Whether keys or values have neither 4 nor 8 bytes. */
+inline bool cuda_multi_is_wide(const loom__multi_view *view)
+{
+    return multi_has_rows(view) || !multi_has_numbers(view);
+}
+
+/* Bytes of what a batch is sorted by: keys, or the slots of keys in rows. */
+inline uint32_t cuda_run_key_bytes(const loom__multi_view *view)
+{
+    return multi_has_rows(view) ? (uint32_t)sizeof(uint64_t) : slot_key_bytes((loom__slot_kind)view->directory.kind);
+}
+
+/* A call on a multimap, before its first step. The widths of its arrays are those of the pairs. `kind` tells the widths
+ * of what is sorted. */
 inline cuda_map_call cuda_multi_call_on(loom__machine *machine, const loom__multi_view *view, const loom__batch *batch,
                                         cuda_op op, cuda_map_launch *launch)
 {
     cuda_map_call call = cuda_map_call_on(machine, &view->directory, batch, op, launch);
     call.view = view;
-    call.kind = slot_kind_of(slot_key_bytes((loom__slot_kind)view->directory.kind), (uint32_t)view->value_bytes);
+    call.kind = slot_kind_of(cuda_run_key_bytes(view), (uint32_t)view->value_bytes);
+    if (cuda_multi_is_wide(view)) {
+        call.row_key_bytes = multi_key_bytes(view);
+        call.row_value_bytes = (uint32_t)view->value_bytes;
+    }
     return call;
 }
 
@@ -51,6 +75,31 @@ inline cuda_batch cuda_directory_batch(const cuda_state *cuda, const void *keys,
     batch.tile = cuda_tile_of(cuda, n);
     return batch;
 }
+
+/* ---- The directory (cuda_multi_rows.cu) ---- */
+
+/* Launches a batch, which has at least one key. */
+cudaError_t cuda_directory_launch(const cuda_state *cuda, const loom__multi_view *view, const cuda_batch *batch,
+                                  cuda_op op, cudaStream_t stream);
+
+/* The calls of its engine. They take multi_directory(view). */
+const loom__map_kernels *cuda_directory_kernels(const loom__multi_view *view);
+
+/* Directories with rows. Keys are known by their slots; CUDA_NO_SLOT: the key is not there. n is at least 1. */
+
+/* Stores the keys that are absent, with handles of zero, and tells the slots of all. The size of the table stays as it
+ * is. */
+cudaError_t cuda_insert_keys(const cuda_state *cuda, const loom__multi_view *view, const void *keys, uint64_t n,
+                             uint64_t *slots, cudaStream_t stream);
+cudaError_t cuda_locate_keys(const loom__multi_view *view, const void *keys, uint64_t n, uint64_t *slots,
+                             cudaStream_t stream);
+/* status: OK of a key with a handle of zero, FULL of one that is not there, otherwise EXISTS; may be NULL. */
+cudaError_t cuda_read_handles(const loom__multi_view *view, const uint64_t *slots, uint64_t n, uint64_t *handles,
+                              uint8_t *status, cudaStream_t stream);
+cudaError_t cuda_write_handles(const loom__multi_view *view, const uint64_t *slots, uint64_t n, const uint64_t *handles,
+                               cudaStream_t stream);
+/* Erases keys, all different. The size of the table stays as it is. */
+cudaError_t cuda_erase_located(const loom__multi_view *view, const uint64_t *slots, uint64_t n, cudaStream_t stream);
 
 /* ---- Arrays as a whole ---- */
 
@@ -104,6 +153,28 @@ __device__ __forceinline__ void multi_add(uint64_t *sum, uint64_t mine)
         mine += __shfl_xor_sync(0xffffffffu, mine, distance);
     if (threadIdx.x % 32 == 0 && mine != 0)
         atomicAdd((unsigned long long *)sum, (unsigned long long)mine);
+}
+
+/* Lanes for an element that is moved in words: 1 << shift of them. `together`: all addresses and widths, by OR. */
+struct multi_words {
+    uint32_t word, shift;
+};
+
+inline multi_words multi_words_for(uint64_t together, uint64_t bytes)
+{
+    multi_words words = {loom__widest_word(together | bytes), 0};
+    while (1u << words.shift < loom__row_lanes(bytes / words.word))
+        words.shift++;
+    return words;
+}
+
+/* This lane's share of a copy of one element. */
+template <class word>
+__device__ __forceinline__ void multi_copy_words(void *to, const void *from, uint64_t bytes, uint32_t lane,
+                                                 uint32_t lanes)
+{
+    for (uint32_t at = lane; at < bytes / sizeof(word); at += lanes)
+        ((word *)to)[at] = ((const word *)from)[at];
 }
 
 __device__ __forceinline__ uint64_t multi_load_value(const void *values, uint64_t i, uint32_t bytes)

@@ -6,7 +6,8 @@
  * Pairs: the batch is sorted by key (cuda_sort.cuh). One thread block takes each run of equal keys, and erases its
  * pairs one after the other: all threads look for the first equal value, then move the values behind it, in a chain
  * piece by piece. So the values that stay keep their order, and of equal pairs the first one goes. Other runs have
- * other lists. */
+ * other lists. Of values that are neither 4 nor 8 bytes wide, a thread compares whole values, and moves one byte of
+ * each. Keys in rows are sorted by their slots. */
 #include "engines/chain/chain_layout.h"
 #include "machines/cuda/core/cuda_sort.cuh"
 #include "machines/cuda/multi/cuda_multi.cuh"
@@ -48,8 +49,8 @@ cudaError_t launch_erase(const cuda_map_call *any_call, const cuda_batch *batch,
     cuda_batch look = cuda_directory_batch(call->cuda, batch->keys, batch->n), erase = *batch;
     look.found_values = call->memory;
     erase.status = batch->status != NULL ? batch->status : call->memory + call->most * sizeof(uint64_t);
-    RETURN_IF_CUDA_FAILED(cuda_open_launch(call->cuda, &view->directory, &look, OP_FIND, NULL, stream));
-    RETURN_IF_CUDA_FAILED(cuda_open_launch(call->cuda, &view->directory, &erase, OP_ERASE, NULL, stream));
+    RETURN_IF_CUDA_FAILED(cuda_directory_launch(call->cuda, view, &look, OP_FIND, stream));
+    RETURN_IF_CUDA_FAILED(cuda_directory_launch(call->cuda, view, &erase, OP_ERASE, stream));
     count_erased_kernel<<<multi_sum_blocks(call->cuda, batch->n), MULTI_THREADS, 0, stream>>>(
         *view, (const uint64_t *)call->memory, erase.status, batch->n);
     return cudaGetLastError();
@@ -81,16 +82,16 @@ template <class key> __global__ void __launch_bounds__(MULTI_THREADS) list_runs_
     work.begin[run] = (uint32_t)i;
 }
 
-/* The number of the first value that is equal to `value`; `count` if there is none. All threads of the block call
+/* The first number below `count` for which same(number) holds; `count` if there is none. All threads of the block call
  * this. */
-template <class value> __device__ __forceinline__ uint64_t find_value(const value *values, uint64_t count, value sought)
+template <class same_type> __device__ __forceinline__ uint64_t find_first(uint64_t count, same_type same)
 {
     __shared__ uint32_t first;
     for (uint64_t begin = 0; begin < count; begin += MULTI_THREADS) {
         if (threadIdx.x == 0)
             first = UINT32_MAX;
         __syncthreads();
-        if (begin + threadIdx.x < count && values[begin + threadIdx.x] == sought)
+        if (begin + threadIdx.x < count && same(begin + threadIdx.x))
             atomicMin(&first, threadIdx.x);
         __syncthreads();
         const uint32_t found = first;
@@ -99,6 +100,11 @@ template <class value> __device__ __forceinline__ uint64_t find_value(const valu
             return begin + found;
     }
     return count;
+}
+
+template <class value> __device__ __forceinline__ uint64_t find_value(const value *values, uint64_t count, value sought)
+{
+    return find_first(count, [&](uint64_t i) { return values[i] == sought; });
 }
 
 /* Moves the values behind `at` one place forward. All threads of the block call this. */
@@ -169,9 +175,88 @@ __device__ __forceinline__ uint64_t remove_value(const loom__multi_view &view, u
     return chain_handle_of_full(&piece);
 }
 
-template <class key, class value, bool chain>
+/* What a list loses, for each width of its values. All threads of the block call these functions. */
+template <class value, bool chain> struct narrow_pairs {
+    const value *given; /* [n] of the batch */
+
+    /* The number of the first value that is equal to the given one; the list's length if there is none. */
+    __device__ __forceinline__ uint64_t find(const loom__multi_view &view, uint64_t handle, uint64_t position) const
+    {
+        const value sought = given[position];
+        const uint64_t count = list_count(handle);
+        if (list_in_heap(handle))
+            return find_in_list<value, chain>(view, handle, sought);
+        return count > 0 && (value)list_one_value(handle) == sought ? 0 : count;
+    }
+    __device__ __forceinline__ uint64_t remove(const loom__multi_view &view, uint64_t handle, uint64_t at) const
+    {
+        return remove_value<value, chain>(view, handle, at);
+    }
+};
+
+/* Values that are neither 4 nor 8 bytes wide. They all lie in the heap. */
+struct wide_pairs {
+    const unsigned char *given;
+
+    __device__ __forceinline__ uint64_t find(const loom__multi_view &view, uint64_t handle, uint64_t position) const
+    {
+        const uint64_t bytes = view.value_bytes, count = list_count(handle);
+        const unsigned char *sought = given + position * bytes;
+        uint64_t found = count;
+        if (count == 0)
+            return 0;
+        loom__list_piece piece = list_newest_piece(view.heap, bytes, handle);
+        for (;; piece = list_older_piece(view.heap, bytes, &piece)) { /* ends at the oldest one */
+            const uint64_t at = find_first(piece.count, [&](uint64_t i) {
+                const unsigned char *value = multi_value_at(&view, piece.place + i);
+                uint64_t same = 0;
+                while (same < bytes && value[same] == sought[same])
+                    same++;
+                return same == bytes;
+            });
+            if (at < piece.count)
+                found = piece.before + at;
+            if (!piece.linked)
+                return found;
+        }
+    }
+
+    /* Moves one byte of each value behind `at` one place forward; in a chain, into older pieces. */
+    static __device__ __forceinline__ void close_column(const loom__multi_view &view, loom__list_piece piece,
+                                                        uint64_t at, uint64_t column)
+    {
+        const uint64_t bytes = view.value_bytes;
+        unsigned char first_of_newer = 0;
+        for (bool is_newest = true;; is_newest = false) { /* ends at the piece that has value `at` */
+            unsigned char *values = multi_value_at(&view, piece.place) + column;
+            const unsigned char first = values[0];
+            for (uint64_t i = at > piece.before ? at - piece.before : 0; i + 1 < piece.count; i++)
+                values[i * bytes] = values[(i + 1) * bytes];
+            if (!is_newest)
+                values[(piece.count - 1) * bytes] = first_of_newer;
+            if (at >= piece.before)
+                return;
+            first_of_newer = first;
+            piece = list_older_piece(view.heap, bytes, &piece);
+        }
+    }
+
+    __device__ __forceinline__ uint64_t remove(const loom__multi_view &view, uint64_t handle, uint64_t at) const
+    {
+        const loom__list_piece newest = list_newest_piece(view.heap, view.value_bytes, handle);
+        for (uint64_t column = threadIdx.x; column < view.value_bytes; column += MULTI_THREADS)
+            close_column(view, newest, at, column);
+        __syncthreads();
+        if (newest.count > 1 || !newest.linked)
+            return list_with_count(handle, list_count(handle) - 1);
+        const loom__list_piece piece = list_older_piece(view.heap, view.value_bytes, &newest);
+        return chain_handle_of_full(&piece);
+    }
+};
+
+template <class key, class pairs>
 __global__ void __launch_bounds__(MULTI_THREADS)
-    erase_pairs_kernel(const loom__multi_view view, const pair_runs<key> work, const value *given, uint8_t *status,
+    erase_pairs_kernel(const loom__multi_view view, const pair_runs<key> work, const pairs lists, uint8_t *status,
                        cuda_counts *counts)
 {
     for (uint32_t run = blockIdx.x; run < *work.runs; run += gridDim.x) {
@@ -179,16 +264,9 @@ __global__ void __launch_bounds__(MULTI_THREADS)
         const uint64_t before = list_count(handle), begin = work.begin[run];
         for (uint64_t i = begin; i < work.n && work.keys[i] == work.keys[begin]; i++) {
             const uint32_t position = work.positions[i];
-            const value sought = given[position];
-            const uint64_t count = list_count(handle);
-            uint64_t at = count;
-            if (list_in_heap(handle))
-                at = find_in_list<value, chain>(view, handle, sought);
-            else if (count > 0 && (value)list_one_value(handle) == sought)
-                at = 0;
+            const uint64_t count = list_count(handle), at = lists.find(view, handle, position);
             if (at < count)
-                handle = list_in_heap(handle) ? remove_value<value, chain>(view, handle, at)
-                                              : list_with_count(handle, count - 1);
+                handle = list_in_heap(handle) ? lists.remove(view, handle, at) : list_with_count(handle, count - 1);
             erased += at < count;
             missed += at >= count;
             if (threadIdx.x == 0 && status != NULL)
@@ -214,16 +292,16 @@ __global__ void __launch_bounds__(MULTI_THREADS)
 struct pairs_work {
     cuda_map_call *call;
     const loom__multi_view *view;
-    cuda_device_array values, status;
+    cuda_device_array keys, values, status; /* keys: those in rows */
     cuda_workspace own;
-    uint64_t keys_at[2], positions_at[2], run_keys_at, begin_at, handles_at, scratch_at, scratch_bytes;
+    uint64_t keys_at[2], positions_at[2], run_keys_at, begin_at, handles_at, slots_at, scratch_at, scratch_bytes;
 };
 
 enum { COUNTERS_BYTES = 256 };
 
 loom_status lay_out(pairs_work *work, uint64_t *bytes)
 {
-    const uint64_t n = work->call->batch.n, key_bytes = slot_key_bytes(work->call->kind);
+    const uint64_t n = work->call->batch.n, key_bytes = cuda_run_key_bytes(work->view);
     size_t sort = 0;
     cuda_layout all = {COUNTERS_BYTES};
     CUDA_TRY(cuda_sort_bytes((uint32_t)key_bytes, sizeof(uint32_t), n, &sort));
@@ -234,13 +312,44 @@ loom_status lay_out(pairs_work *work, uint64_t *bytes)
     work->run_keys_at = all.add(n * key_bytes);
     work->begin_at = all.add(n * sizeof(uint32_t));
     work->handles_at = all.add(n * sizeof(uint64_t));
+    work->slots_at = all.add(multi_has_rows(work->view) ? n * sizeof(uint64_t) : 0);
     work->scratch_bytes = sort;
     work->scratch_at = all.add(sort);
     *bytes = all.bytes;
     return LOOM_OK;
 }
 
-template <class key, class value> loom_status erase_runs(pairs_work *work)
+/* Steps on the directory, for the keys of runs or, if they lie in rows, for their slots. */
+cudaError_t find_handles(const pairs_work *work, const void *keys, uint64_t n, uint64_t *handles)
+{
+    const cuda_map_call *call = work->call;
+    cuda_batch batch = cuda_directory_batch(call->cuda, keys, n);
+    batch.found_values = handles;
+    if (multi_has_rows(work->view))
+        return cuda_read_handles(work->view, (const uint64_t *)keys, n, handles, NULL, call->stream);
+    return cuda_open_launch(call->cuda, &work->view->directory, &batch, OP_FIND, NULL, call->stream);
+}
+
+cudaError_t update_handles(const pairs_work *work, const void *keys, uint64_t n, const uint64_t *handles)
+{
+    const cuda_map_call *call = work->call;
+    cuda_batch batch = cuda_directory_batch(call->cuda, keys, n);
+    batch.values = handles;
+    if (multi_has_rows(work->view))
+        return cuda_write_handles(work->view, (const uint64_t *)keys, n, handles, call->stream);
+    return cuda_open_launch(call->cuda, &work->view->directory, &batch, OP_UPDATE, NULL, call->stream);
+}
+
+cudaError_t erase_emptied(const pairs_work *work, const void *keys, uint64_t n)
+{
+    const cuda_map_call *call = work->call;
+    const cuda_batch batch = cuda_directory_batch(call->cuda, keys, n);
+    if (multi_has_rows(work->view))
+        return cuda_erase_located(work->view, (const uint64_t *)keys, n, call->stream);
+    return cuda_open_launch(call->cuda, &work->view->directory, &batch, OP_ERASE, NULL, call->stream);
+}
+
+template <class key, class pairs> loom_status erase_runs(pairs_work *work)
 {
     cuda_map_call *call = work->call;
     const loom__multi_view *view = work->view;
@@ -254,8 +363,13 @@ template <class key, class value> loom_status erase_runs(pairs_work *work)
         (size_t)work->scratch_bytes};
     cuda_sorted<key, uint32_t> sorted;
     uint64_t counters[2]; /* runs, emptied */
+    const void *keys = call->batch.keys;
     CUDA_TRY(cudaMemsetAsync(at, 0, COUNTERS_BYTES, stream));
-    RETURN_IF_FAILED(cuda_sort_keys(call->batch.keys, NULL, n, buffers, stream, &sorted));
+    if (multi_has_rows(view)) {
+        keys = at + work->slots_at;
+        CUDA_TRY(cuda_locate_keys(view, work->keys.at, n, (uint64_t *)(at + work->slots_at), stream));
+    }
+    RETURN_IF_FAILED(cuda_sort_keys(keys, NULL, n, buffers, stream, &sorted));
     const pair_runs<key> runs = {sorted.keys,
                                  sorted.mates,
                                  n,
@@ -269,38 +383,44 @@ template <class key, class value> loom_status erase_runs(pairs_work *work)
     CUDA_TRY(cudaGetLastError());
     CUDA_TRY(cudaMemcpyAsync(counters, at, sizeof counters, cudaMemcpyDeviceToHost, stream));
     CUDA_TRY(cudaStreamSynchronize(stream));
-    cuda_batch batch = cuda_directory_batch(call->cuda, runs.run_keys, counters[0]);
-    batch.found_values = runs.handles;
-    CUDA_TRY(cuda_open_launch(call->cuda, &view->directory, &batch, OP_FIND, NULL, stream));
+    CUDA_TRY(find_handles(work, runs.run_keys, counters[0], runs.handles));
     const uint64_t most = (uint64_t)call->cuda->multiprocessors * 8;
-    auto erase = multi_is_chain(view) ? erase_pairs_kernel<key, value, true> : erase_pairs_kernel<key, value, false>;
-    erase<<<(unsigned)(counters[0] < most ? counters[0] : most), MULTI_THREADS, 0, stream>>>(
-        *view, runs, (const value *)work->values.at, (uint8_t *)work->status.at, call->counts());
+    erase_pairs_kernel<key, pairs><<<(unsigned)(counters[0] < most ? counters[0] : most), MULTI_THREADS, 0, stream>>>(
+        *view, runs, pairs{static_cast<decltype(pairs::given)>(work->values.at)}, (uint8_t *)work->status.at,
+        call->counts());
     CUDA_TRY(cudaGetLastError());
-    batch.found_values = NULL;
-    batch.values = runs.handles;
-    CUDA_TRY(cuda_open_launch(call->cuda, &view->directory, &batch, OP_UPDATE, NULL, stream));
+    CUDA_TRY(update_handles(work, runs.run_keys, counters[0], runs.handles));
     CUDA_TRY(cudaMemcpyAsync(counters, at, sizeof counters, cudaMemcpyDeviceToHost, stream));
     CUDA_TRY(cudaStreamSynchronize(stream));
-    if (counters[1] > 0) {
-        const cuda_batch emptied = cuda_directory_batch(call->cuda, runs.emptied_keys, counters[1]);
-        CUDA_TRY(cuda_open_launch(call->cuda, &view->directory, &emptied, OP_ERASE, NULL, stream));
-    }
+    if (counters[1] > 0)
+        CUDA_TRY(erase_emptied(work, runs.emptied_keys, counters[1]));
     RETURN_IF_FAILED(cuda_take_array_home(&work->status, stream));
     return cuda_finish_call(call);
 }
 
+template <class key, class value> loom_status erase_narrow(pairs_work *work)
+{
+    return multi_is_chain(work->view) ? erase_runs<key, narrow_pairs<value, true>>(work)
+                                      : erase_runs<key, narrow_pairs<value, false>>(work);
+}
+
 loom_status erase_pairs(pairs_work *work)
 {
-    const bool narrow_key = slot_key_bytes(work->call->kind) == 4, narrow_value = work->view->value_bytes == 4;
-    return narrow_key ? (narrow_value ? erase_runs<uint32_t, uint32_t>(work) : erase_runs<uint32_t, uint64_t>(work))
-                      : (narrow_value ? erase_runs<uint64_t, uint32_t>(work) : erase_runs<uint64_t, uint64_t>(work));
+    const bool narrow_key = cuda_run_key_bytes(work->view) == 4, narrow_value = work->view->value_bytes == 4;
+    if (!multi_has_numbers(work->view))
+        return narrow_key ? erase_runs<uint32_t, wide_pairs>(work) : erase_runs<uint64_t, wide_pairs>(work);
+    return narrow_key
+               ? (narrow_value ? erase_narrow<uint32_t, uint32_t>(work) : erase_narrow<uint32_t, uint64_t>(work))
+               : (narrow_value ? erase_narrow<uint64_t, uint32_t>(work) : erase_narrow<uint64_t, uint64_t>(work));
 }
 
 loom_status bring_arrays(pairs_work *work)
 {
     cuda_map_call *call = work->call;
     const uint64_t n = call->batch.n;
+    if (multi_has_rows(work->view))
+        RETURN_IF_FAILED(cuda_bring_array(call->cuda, "keys", call->batch.keys, n * call->key_bytes(), true,
+                                          call->stream, &work->keys));
     RETURN_IF_FAILED(cuda_bring_array(call->cuda, "values", call->batch.values, n * work->view->value_bytes, true,
                                       call->stream, &work->values));
     return cuda_bring_array(call->cuda, "status", call->batch.status, n, false, call->stream, &work->status);
@@ -351,6 +471,7 @@ loom_status cuda_multi_erase_pairs(loom__machine *machine, const void *any_view,
         status = cuda_with_ticket(&call, &work.own, [&] { return erase_pairs(&work); });
     else
         cuda_give_workspace(machine, &work.own, batch->stream);
+    cuda_drop_array(call.cuda, &work.keys, call.stream);
     cuda_drop_array(call.cuda, &work.values, call.stream);
     cuda_drop_array(call.cuda, &work.status, call.stream);
     return status;

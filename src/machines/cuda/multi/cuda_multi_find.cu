@@ -7,7 +7,7 @@
  * 8 for the handle (written once, read twice), 2 * 8 for the offset, 2 * 32 for the list, which most often begins
  * inside of a sector, 32 for the copy: 236 bytes, 29.5 for each value. An H200 copies 4.0 TB/s, so that 135 G
  * values/s is the limit. Measured, 2026-11-18: 92; of 0.73 ms, 0.38 are the lookups, 0.05 the scan, 0.30 the copy. */
-#include "machines/cuda/core/cuda_copy_lists.cuh"
+#include "machines/cuda/core/cuda_copy_wide.cuh"
 #include "machines/cuda/core/cuda_finish.cuh"
 #include "machines/cuda/multi/cuda_multi.cuh"
 
@@ -60,6 +60,20 @@ template <class value_type> struct answers {
     }
 };
 
+/* The same for values that are neither 4 nor 8 bytes wide. */
+struct wide_answers {
+    const unsigned char *heap;
+    const uint64_t *handles, *offsets;
+    unsigned char *to;
+    uint64_t n, room;
+    __device__ __forceinline__ copied_list list(uint64_t i) const
+    {
+        if (offsets[n] > room)
+            return {};
+        return {handles[i], 0, offsets[i + 1] - offsets[i], offsets[i]};
+    }
+};
+
 /* Writes the result: the counts of the lookup, and TOO_SMALL if more than `room` values are needed. */
 __global__ void finish_lists_kernel(const cuda_finish finish, const uint64_t *needed, uint64_t room)
 {
@@ -92,7 +106,7 @@ cudaError_t find_handles(const query_work *work, uint64_t *handles)
     batch.counts = call->counts();
     if (batch.n == 0)
         return cudaSuccess;
-    return cuda_open_launch(call->cuda, &work->view->directory, &batch, OP_FIND, NULL, call->stream);
+    return cuda_directory_launch(call->cuda, work->view, &batch, OP_FIND, call->stream);
 }
 
 loom_status find_counts(query_work *work)
@@ -112,6 +126,15 @@ template <class value> cudaError_t copy_answers(const query_work *work, const ui
     const answers<value> lists = {work->view->heap,         handles,  work->offsets(),
                                   (value *)work->values.at, query->n, query->room};
     return copy_lists_by(work->call->cuda, lists, multi_is_chain(work->view) != 0, query->n, queue, work->call->stream);
+}
+
+cudaError_t copy_wide_answers(const query_work *work, const uint64_t *handles, long_lists *queue)
+{
+    const loom__list_query *query = work->query;
+    const wide_answers lists = {work->view->heap, handles,    work->offsets(), (unsigned char *)work->values.at,
+                                query->n,         query->room};
+    return copy_wide_lists(work->call->cuda, lists, query->n, (uint32_t)work->view->value_bytes, queue,
+                           work->call->stream);
 }
 
 /* The values go to an array of the caller's on the device, or to temporary memory, for which the device must first tell
@@ -150,8 +173,9 @@ loom_status find_lists(query_work *work)
     RETURN_IF_FAILED(cuda_bring_array(cuda, "values", query->values,
                                       staged ? work->needed * work->view->value_bytes : 0, false, stream,
                                       &work->values));
-    CUDA_TRY(work->view->value_bytes == 4 ? copy_answers<uint32_t>(work, handles, queue)
-                                          : copy_answers<uint64_t>(work, handles, queue));
+    CUDA_TRY(work->view->value_bytes == 4   ? copy_answers<uint32_t>(work, handles, queue)
+             : work->view->value_bytes == 8 ? copy_answers<uint64_t>(work, handles, queue)
+                                            : copy_wide_answers(work, handles, queue));
     return cuda_take_array_home(&work->values, stream);
 }
 
@@ -161,7 +185,7 @@ loom_status run_query(query_work *work)
     cuda_map_call *call = work->call;
     const bool counts = query->offsets == NULL;
     void *answers = counts ? query->counts : query->offsets;
-    const uint64_t n = query->n, key_bytes = slot_key_bytes(call->kind);
+    const uint64_t n = query->n, key_bytes = call->key_bytes();
     RETURN_IF_FAILED(cuda_bring_array(call->cuda, "keys", query->keys, n * key_bytes, true, call->stream, &work->keys));
     RETURN_IF_FAILED(cuda_bring_array(call->cuda, counts ? "counts" : "offsets", answers,
                                       (n + !counts) * sizeof(uint64_t), false, call->stream, &work->answers));

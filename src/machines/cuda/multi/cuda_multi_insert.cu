@@ -13,6 +13,10 @@
  *   6. Update   The directory gets the new handles.
  * In a build all lists are new: the directory is built from keys and handles in one piece after step 4.
  *
+ * Keys in rows (cuda_multi_rows.cu) are stored in the directory first, with handles of zero, also in a build. Then the
+ * batch is sorted by their slots, and a slot takes the part of a key. Pairs whose keys found no room are one run, which
+ * is refused. Values that are neither 4 nor 8 bytes wide are never sorted: their positions are.
+ *
  * No two lanes ever write to one list's handle, however often a key comes, and the order of the batch is kept. So this
  * way serves every batch: in order, with one key for all pairs, or small.
  *
@@ -26,11 +30,12 @@
  * every warp added its pairs to one sum, storing took 2.0 ms. */
 #include "engines/chain/chain_plan.h"
 #include "engines/multi/multi_plan.h"
-#include "machines/cuda/core/cuda_copy_lists.cuh"
+#include "machines/cuda/core/cuda_copy_wide.cuh"
 #include "machines/cuda/core/cuda_sort.cuh"
 #include "machines/cuda/core/cuda_whole.cuh"
 #include "machines/cuda/multi/cuda_multi.cuh"
 #include "machines/cuda/multi/cuda_multi_build.cuh"
+#include "machines/cuda/multi/cuda_multi_runs.cuh"
 
 #include <cub/device/device_scan.cuh>
 #include <thrust/iterator/counting_iterator.h>
@@ -39,44 +44,6 @@
 
 namespace
 {
-
-/* Sums over all runs, on the device. */
-struct run_sums {
-    uint64_t runs;
-    uint64_t taken;         /* values of the heap that lists take elsewhere */
-    uint64_t large;         /* LARGE lists that take a place */
-    uint64_t moving;        /* lists in the heap that move */
-    uint64_t needed;        /* values that the changed lists take in a packed heap */
-    uint64_t rows_refused;  /* pairs for whose keys the directory has no room */
-    uint64_t stored;        /* pairs */
-    uint64_t in_heap;       /* how much the values in the heap become more, modulo 2^64 */
-    uint64_t keys;          /* likewise for keys of the directory */
-    uint64_t without_value; /* new keys that are erased again */
-};
-
-/* Where the steps find their data. Arrays of runs have as many elements as there are runs. */
-struct run_arrays {
-    const uint32_t *positions; /* [n] of the sorted pairs in the batch; NULL: the values are sorted, too */
-    const uint32_t *run_of;    /* [n] number of the run, from 1 on */
-    const uint32_t *begin;     /* [runs + 1] the first pair of each run */
-    uint64_t *old, *handles;   /* before and after the call */
-    uint64_t *places;          /* what a list takes; then where it begins, behind the used part; then unused */
-    uint8_t *status;           /* of the key in the directory */
-    const void *values;        /* [n] of the batch, or sorted */
-    uint64_t runs, n;
-    run_sums *sums;
-
-    /* Where the value of a sorted pair is. */
-    __device__ __forceinline__ uint64_t position(uint64_t i) const
-    {
-        return positions != NULL ? positions[i] : i;
-    }
-
-    __device__ __forceinline__ uint64_t length(uint64_t run) const
-    {
-        return begin[run + 1] - begin[run];
-    }
-};
 
 /* The heap before the call. */
 struct heap_space {
@@ -187,7 +154,7 @@ __global__ void __launch_bounds__(MULTI_THREADS)
         else if (plan.stored > 0 && !list_in_heap(old))
             put_number(bytes, view.heap, place, list_one_value(old));
     } else {
-        const uint64_t first = plan.stored == 0 && plan.wanted > 0
+        const uint64_t first = plan.stored == 0 && plan.wanted > 0 && multi_has_ones(&view)
                                    ? multi_load_value(work.values, work.position(work.begin[run]), bytes)
                                    : 0;
         work.handles[run] = list_kept(chain, &view, old, &plan, first);
@@ -208,6 +175,17 @@ template <class value_type> struct moving_lists {
     __device__ __forceinline__ void put(uint64_t, uint64_t at, value one) const
     {
         ((value *)heap)[at] = one;
+    }
+};
+
+/* The same for values that are neither 4 nor 8 bytes wide. */
+struct moving_wide_lists {
+    const unsigned char *heap;
+    unsigned char *to;
+    const uint64_t *old, *handles;
+    __device__ __forceinline__ copied_list list(uint64_t run) const
+    {
+        return moving_lists<uint32_t>{to, old, handles}.list(run);
     }
 };
 
@@ -248,50 +226,7 @@ __global__ void __launch_bounds__(MULTI_THREADS)
         without_value[atomicAdd((unsigned long long *)&work.sums->without_value, 1ull)] = run_keys[run];
 }
 
-/* ---- 5. store ---- */
-
-enum { STORED = 4 /* pairs that a thread stores, with their loads in flight together */ };
-
-/* A call gives a chain one bucket at most, so a place is in the newest piece or in the one before. */
-template <class value, bool chain>
-__global__ void __launch_bounds__(MULTI_THREADS)
-    store_kernel(const loom__multi_view view, const run_arrays work, uint8_t *status)
-{
-    const uint64_t first = (uint64_t)blockIdx.x * MULTI_THREADS * STORED + threadIdx.x;
-    uint32_t runs[STORED];
-    uint64_t handles[STORED], numbers[STORED], places[STORED];
-    value values[STORED];
-#pragma unroll
-    for (int k = 0; k < STORED; k++) {
-        const uint64_t i = first + k * MULTI_THREADS;
-        runs[k] = i < work.n ? work.run_of[i] - 1 : 0;
-    }
-#pragma unroll
-    for (int k = 0; k < STORED; k++) {
-        const uint64_t i = first + k * MULTI_THREADS;
-        if (i >= work.n)
-            continue;
-        handles[k] = work.handles[runs[k]];
-        numbers[k] = list_count(work.old[runs[k]]) + (i - work.begin[runs[k]]);
-        values[k] = ((const value *)work.values)[work.position(i)];
-    }
-#pragma unroll
-    for (int k = 0; k < STORED; k++) /* a loop of its own: no link is read behind a store */
-        if (first + k * MULTI_THREADS < work.n)
-            places[k] = chain ? list_place_of(view.heap, sizeof(value), handles[k], numbers[k])
-                              : list_first(handles[k]) + numbers[k];
-#pragma unroll
-    for (int k = 0; k < STORED; k++) {
-        const uint64_t i = first + k * MULTI_THREADS;
-        if (i >= work.n)
-            return;
-        const bool stored = numbers[k] < list_count(handles[k]);
-        if (stored && list_in_heap(handles[k]))
-            ((value *)view.heap)[places[k]] = values[k];
-        if (status != NULL)
-            status[work.position(i)] = stored ? LOOM_OK : LOOM_FULL;
-    }
-}
+/* ---- 5. store: cuda_multi_runs.cuh ---- */
 
 /* One thread runs this. */
 __global__ void add_up_kernel(const loom__multi_view view, const run_sums *sums, uint64_t n, uint64_t used,
@@ -309,11 +244,11 @@ __global__ void add_up_kernel(const loom__multi_view view, const run_sums *sums,
 
 /* The workspace: one part for the pairs, and one for the runs, of which only the device knows how many there are. */
 struct run_layout {
-    uint64_t keys_at[2], mates_at[2], begin_at, scratch_at, scratch_bytes, pair_bytes;
+    uint64_t keys_at[2], mates_at[2], begin_at, slots_at, scratch_at, scratch_bytes, pair_bytes;
     uint64_t old_at, handles_at, places_at, status_at, queue_at, run_bytes;
 };
 
-template <class key> cudaError_t lay_out_pairs(uint64_t n, uint32_t mate_bytes, run_layout *layout)
+template <class key> cudaError_t lay_out_pairs(uint64_t n, uint32_t mate_bytes, bool has_rows, run_layout *layout)
 {
     size_t sort = 0, number = 0, place = 0;
     RETURN_IF_CUDA_FAILED(cuda_sort_bytes(sizeof(key), mate_bytes, n, &sort));
@@ -326,6 +261,7 @@ template <class key> cudaError_t lay_out_pairs(uint64_t n, uint32_t mate_bytes, 
         layout->mates_at[i] = all.add(n * mate_bytes);
     }
     layout->begin_at = all.add((n + 1) * sizeof(uint32_t));
+    layout->slots_at = all.add(has_rows ? n * sizeof(uint64_t) : 0);
     layout->scratch_bytes = sort > number ? sort : number;
     layout->scratch_bytes = layout->scratch_bytes > place ? layout->scratch_bytes : place;
     layout->scratch_at = all.add(layout->scratch_bytes);
@@ -348,7 +284,7 @@ struct insert_work {
     cuda_map_call *call;
     const loom__multi_view *view;
     run_layout layout;
-    cuda_device_array values, status;
+    cuda_device_array keys, values, status; /* keys: those in rows */
     cuda_workspace for_pairs, for_runs;
     run_arrays arrays;
     loom__multi_totals totals; /* before the call */
@@ -361,6 +297,15 @@ struct insert_work {
     cudaStream_t stream() const
     {
         return call->stream;
+    }
+    bool has_rows() const
+    {
+        return multi_has_rows(view) != 0;
+    }
+    /* Of keys in rows. */
+    uint64_t *slots() const
+    {
+        return (uint64_t *)(for_pairs.at + layout.slots_at);
     }
 };
 
@@ -386,7 +331,9 @@ template <class key> loom_status erase_without_value(insert_work *work)
     RETURN_IF_FAILED(read_sums(work));
     const uint64_t n = work->sums.without_value;
     const cuda_batch batch = cuda_directory_batch(work->call->cuda, work->arrays.places, n);
-    if (n > 0)
+    if (n > 0 && work->has_rows())
+        CUDA_TRY(cuda_erase_located(work->view, work->arrays.places, n, work->stream()));
+    else if (n > 0)
         CUDA_TRY(cuda_open_launch(work->call->cuda, &work->view->directory, &batch, OP_ERASE, NULL, work->stream()));
     return LOOM_OK;
 }
@@ -409,6 +356,14 @@ template <class value> cudaError_t move_lists(const insert_work *work)
     return copy_lists(work->call->cuda, lists, false, work->arrays.runs, queue, work->stream());
 }
 
+template <> cudaError_t move_lists<wide_value>(const insert_work *work)
+{
+    const moving_wide_lists lists = {work->view->heap, work->view->heap, work->arrays.old, work->arrays.handles};
+    long_lists *queue = (long_lists *)(work->for_runs.at + work->layout.queue_at);
+    return copy_wide_lists(work->call->cuda, lists, work->arrays.runs, (uint32_t)work->view->value_bytes, queue,
+                           work->stream());
+}
+
 /* Stores the runs' keys and handles in an empty directory, and writes a status for each. */
 loom_status build_directory(const insert_work *work, const void *run_keys, bool *refused)
 {
@@ -429,6 +384,9 @@ loom_status build_directory(const insert_work *work, const void *run_keys, bool 
 cudaError_t fetch_handles(const insert_work *work, const void *run_keys)
 {
     const run_arrays *arrays = &work->arrays;
+    if (work->has_rows())
+        return cuda_read_handles(work->view, (const uint64_t *)run_keys, arrays->runs, arrays->old, arrays->status,
+                                 work->stream());
     cuda_batch batch = cuda_directory_batch(work->call->cuda, run_keys, arrays->runs);
     batch.values = arrays->handles; /* zeros */
     batch.found_values = arrays->old;
@@ -438,13 +396,40 @@ cudaError_t fetch_handles(const insert_work *work, const void *run_keys)
 
 cudaError_t update_handles(const insert_work *work, const void *run_keys)
 {
+    if (work->has_rows())
+        return cuda_write_handles(work->view, (const uint64_t *)run_keys, work->arrays.runs, work->arrays.handles,
+                                  work->stream());
     cuda_batch batch = cuda_directory_batch(work->call->cuda, run_keys, work->arrays.runs);
     batch.values = work->arrays.handles;
     return cuda_open_launch(work->call->cuda, &work->view->directory, &batch, OP_UPDATE, NULL, work->stream());
 }
 
-/* Finds the runs, and makes room for them. */
-template <class key, class mate> loom_status number_runs(insert_work *work, const key **run_keys)
+/* Makes room for so many runs. */
+loom_status take_runs(insert_work *work, uint64_t runs)
+{
+    const run_layout *layout = &work->layout;
+    lay_out_runs(runs, &work->layout);
+    if (work->for_pairs.callers && work->for_pairs.bytes >= layout->pair_bytes + layout->run_bytes)
+        work->for_runs = {work->for_pairs.at + layout->pair_bytes, layout->run_bytes, true};
+    else
+        work->for_runs =
+            cuda_take_workspace(&work->call->cuda->base, layout->run_bytes, (loom_stream)work->stream(), NULL);
+    return work->for_runs.at != NULL ? LOOM_OK : no_memory(layout->run_bytes);
+}
+
+/* Stores keys in the rows of the directory, and finds their slots. There is room for all runs before, so nothing that
+ * can be refused comes between keys with handles of zero and their lists. */
+loom_status place_keys(insert_work *work)
+{
+    RETURN_IF_FAILED(take_runs(work, work->n()));
+    if (work->call->batch.replace)
+        RETURN_IF_FAILED(cuda_multi_kernels.clear(&work->call->cuda->base, work->view, (loom_stream)work->stream()));
+    CUDA_TRY(cuda_insert_keys(work->call->cuda, work->view, work->keys.at, work->n(), work->slots(), work->stream()));
+    return LOOM_OK;
+}
+
+/* Finds the runs, and makes room for them. `by_position`: pairs are sorted with their positions. */
+template <class key, class mate> loom_status number_runs(insert_work *work, bool by_position, const key **run_keys)
 {
     const uint64_t n = work->n();
     const run_layout *layout = &work->layout;
@@ -455,14 +440,13 @@ template <class key, class mate> loom_status number_runs(insert_work *work, cons
         {(mate *)(at + layout->mates_at[0]), (mate *)(at + layout->mates_at[1])},
         at + layout->scratch_at,
         (size_t)layout->scratch_bytes};
-    const bool tells = work->call->batch.status != NULL;
+    const void *keys = work->has_rows() ? work->slots() : work->call->batch.keys;
     cuda_sorted<key, mate> sorted;
     run_arrays *arrays = &work->arrays;
     uint32_t *begin = (uint32_t *)(at + layout->begin_at);
     arrays->sums = (run_sums *)at;
     CUDA_TRY(cudaMemsetAsync(arrays->sums, 0, sizeof *arrays->sums, stream));
-    RETURN_IF_FAILED(
-        cuda_sort_keys(work->call->batch.keys, tells ? NULL : work->call->batch.values, n, buffers, stream, &sorted));
+    RETURN_IF_FAILED(cuda_sort_keys(keys, by_position ? NULL : work->call->batch.values, n, buffers, stream, &sorted));
     uint32_t *run_of = (uint32_t *)sorted.free_mates;
     size_t bytes = layout->scratch_bytes;
     const run_numbers<key> numbers = {sorted.keys, n, run_of, sorted.free_keys, begin, arrays->sums};
@@ -470,19 +454,14 @@ template <class key, class mate> loom_status number_runs(insert_work *work, cons
                                            (uint32_t)n, stream));
     RETURN_IF_FAILED(read_sums(work));
     *run_keys = sorted.free_keys;
-    arrays->positions = tells ? (const uint32_t *)sorted.mates : NULL;
+    arrays->positions = by_position ? (const uint32_t *)sorted.mates : NULL;
     arrays->run_of = run_of;
     arrays->begin = begin;
-    arrays->values = tells ? work->values.at : sorted.mates;
+    arrays->values = by_position ? work->values.at : sorted.mates;
     arrays->runs = work->sums.runs;
     arrays->n = n;
-    lay_out_runs(arrays->runs, &work->layout);
-    if (work->for_pairs.callers && work->for_pairs.bytes >= layout->pair_bytes + layout->run_bytes)
-        work->for_runs = {at + layout->pair_bytes, layout->run_bytes, true};
-    else
-        work->for_runs = cuda_take_workspace(&work->call->cuda->base, layout->run_bytes, (loom_stream)stream, NULL);
     if (work->for_runs.at == NULL)
-        return no_memory(layout->run_bytes);
+        RETURN_IF_FAILED(take_runs(work, arrays->runs));
     arrays->old = (uint64_t *)(work->for_runs.at + layout->old_at);
     arrays->handles = (uint64_t *)(work->for_runs.at + layout->handles_at);
     arrays->places = (uint64_t *)(work->for_runs.at + layout->places_at);
@@ -514,20 +493,23 @@ template <class key, class value> loom_status insert_runs(insert_work *work)
     run_arrays *arrays = &work->arrays;
     const bool replace = batch->replace != 0;
     const int tight = replace || batch->values_needed == NULL; /* a build leaves no room behind lists */
-    const bool chain = multi_is_chain(view) != 0;
-    auto settle = chain ? settle_kernel<true> : settle_kernel<false>;
-    auto store = chain ? store_kernel<value, true> : store_kernel<value, false>;
+    const bool builds = replace && !work->has_rows();          /* the directory, from keys and handles */
+    auto settle = multi_is_chain(view) ? settle_kernel<true> : settle_kernel<false>;
     const key *run_keys;
-    if (batch->status != NULL)
-        RETURN_IF_FAILED((number_runs<key, uint32_t>(work, &run_keys)));
+    if (work->has_rows())
+        RETURN_IF_FAILED(place_keys(work));
+    if constexpr (is_wide<value>())
+        RETURN_IF_FAILED((number_runs<key, uint32_t>(work, true, &run_keys)));
+    else if (batch->status != NULL)
+        RETURN_IF_FAILED((number_runs<key, uint32_t>(work, true, &run_keys)));
     else
-        RETURN_IF_FAILED((number_runs<key, value>(work, &run_keys)));
+        RETURN_IF_FAILED((number_runs<key, value>(work, false, &run_keys)));
     const unsigned blocks = multi_blocks(arrays->runs);
-    if (replace) {
+    if (builds) {
         work->totals = {};
         CUDA_TRY(cudaMemsetAsync(arrays->old, 0, arrays->runs * sizeof(uint64_t), stream));
         CUDA_TRY(cudaMemsetAsync(arrays->status, LOOM_OK, arrays->runs, stream));
-    } else {
+    } else { /* a build of keys in rows has cleared the table */
         CUDA_TRY(cudaMemcpyAsync(&work->totals, view->lists, sizeof work->totals, cudaMemcpyDeviceToHost, stream));
         CUDA_TRY(fetch_handles(work, run_keys));
     }
@@ -538,27 +520,25 @@ template <class key, class value> loom_status insert_runs(insert_work *work)
         return cancel<key>(work, run_keys);
     const uint64_t taken = fits ? work->sums.taken : view->room - space.used;
     bool refused = false; /* by the directory of a build: the places of these lists stay unused */
-    if (replace) {
+    if (builds) {
         settle<<<blocks, MULTI_THREADS, 0, stream>>>(*view, *arrays, space);
         CUDA_TRY(cudaGetLastError());
         RETURN_IF_FAILED(build_directory(work, run_keys, &refused));
         CUDA_TRY(cudaMemsetAsync(view->lists, 0, sizeof *view->lists, stream));
     }
-    if (!replace || !fits || refused || work->sums.large > 0) /* room behind lists, or between them, goes into files */
+    if (!builds || !fits || refused || work->sums.large > 0) /* room behind lists, or between them, goes into files */
         CUDA_TRY(cudaMemsetAsync(multi_value_at(view, space.used), 0, taken * view->value_bytes, stream));
-    if (!replace) {
+    if (!builds) {
         settle<<<blocks, MULTI_THREADS, 0, stream>>>(*view, *arrays, space);
         CUDA_TRY(cudaGetLastError());
         if (work->sums.moving > 0)
             CUDA_TRY(move_lists<value>(work));
     }
     conclude_kernel<<<multi_sum_blocks(call->cuda, arrays->runs), MULTI_THREADS, 0, stream>>>(
-        *arrays, run_keys, (key *)arrays->places, replace);
+        *arrays, run_keys, (key *)arrays->places, builds);
     CUDA_TRY(cudaGetLastError());
-    store<<<multi_blocks((arrays->n + STORED - 1) / STORED), MULTI_THREADS, 0, stream>>>(*view, *arrays,
-                                                                                         (uint8_t *)work->status.at);
-    CUDA_TRY(cudaGetLastError());
-    if (!replace)
+    CUDA_TRY(store_pairs<value>(view, arrays, (uint8_t *)work->status.at, stream));
+    if (!builds)
         CUDA_TRY(update_handles(work, run_keys));
     if (!fits)
         RETURN_IF_FAILED(erase_without_value<key>(work));
@@ -578,25 +558,30 @@ template <class key, class value> loom_status insert_runs(insert_work *work)
 
 loom_status insert_any(insert_work *work)
 {
-    const bool narrow_key = slot_key_bytes(work->call->kind) == 4, narrow_value = work->view->value_bytes == 4;
+    const bool narrow_key = cuda_run_key_bytes(work->view) == 4, narrow_value = work->view->value_bytes == 4;
+    if (!multi_has_numbers(work->view))
+        return narrow_key ? insert_runs<uint32_t, wide_value>(work) : insert_runs<uint64_t, wide_value>(work);
     return narrow_key ? (narrow_value ? insert_runs<uint32_t, uint32_t>(work) : insert_runs<uint32_t, uint64_t>(work))
                       : (narrow_value ? insert_runs<uint64_t, uint32_t>(work) : insert_runs<uint64_t, uint64_t>(work));
 }
 
-/* `kind` is that of the pairs. */
-cudaError_t lay_out(loom__slot_kind kind, uint64_t n, bool with_status, run_layout *layout)
+cudaError_t lay_out(const loom__multi_view *view, uint64_t n, bool with_status, run_layout *layout)
 {
-    const uint32_t mate_bytes = with_status ? (uint32_t)sizeof(uint32_t) : slot_value_bytes(kind);
+    const bool by_position = with_status || !multi_has_numbers(view), has_rows = multi_has_rows(view) != 0;
+    const uint32_t mate_bytes = by_position ? (uint32_t)sizeof(uint32_t) : (uint32_t)view->value_bytes;
     lay_out_runs(n, layout);
-    return slot_key_bytes(kind) == 4 ? lay_out_pairs<uint32_t>(n, mate_bytes, layout)
-                                     : lay_out_pairs<uint64_t>(n, mate_bytes, layout);
+    return cuda_run_key_bytes(view) == 4 ? lay_out_pairs<uint32_t>(n, mate_bytes, has_rows, layout)
+                                         : lay_out_pairs<uint64_t>(n, mate_bytes, has_rows, layout);
 }
 
 loom_status bring_arrays(insert_work *work)
 {
     cuda_map_call *call = work->call;
     const uint64_t n = work->n();
-    if (call->batch.status == NULL) /* the sort copies the values */
+    if (work->has_rows())
+        RETURN_IF_FAILED(cuda_bring_array(call->cuda, "keys", call->batch.keys, n * call->key_bytes(), true,
+                                          call->stream, &work->keys));
+    if (call->batch.status == NULL && multi_has_numbers(work->view)) /* the sort copies the values */
         return LOOM_OK;
     RETURN_IF_FAILED(cuda_bring_array(call->cuda, "values", call->batch.values, n * work->view->value_bytes, true,
                                       call->stream, &work->values));
@@ -639,11 +624,12 @@ loom_status cuda_multi_insert(loom__machine *machine, const void *any_view, cons
         *batch->keys_refused = 0;
     if (n == 0)
         return insert_nothing(&call, view);
-    bool done;
-    RETURN_IF_FAILED(cuda_multi_try_partition(&call, view, &done));
+    bool done = false;
+    if (!cuda_multi_is_wide(view))
+        RETURN_IF_FAILED(cuda_multi_try_partition(&call, view, &done));
     if (done)
         return LOOM_OK;
-    CUDA_TRY(lay_out(call.kind, n, batch->status != NULL, &work.layout));
+    CUDA_TRY(lay_out(view, n, batch->status != NULL, &work.layout));
     const uint64_t most = work.layout.pair_bytes + work.layout.run_bytes;
     const bool lent = batch->workspace != NULL && batch->workspace_bytes >= most;
     work.for_pairs = cuda_take_workspace(machine, lent ? most : work.layout.pair_bytes, batch->stream, batch);
@@ -656,6 +642,7 @@ loom_status cuda_multi_insert(loom__machine *machine, const void *any_view, cons
         cudaStreamSynchronize(call.stream); /* a copy of the caller's arrays may still run */
     cuda_give_workspace(machine, &work.for_pairs, batch->stream);
     cuda_give_workspace(machine, &work.for_runs, batch->stream);
+    cuda_drop_array(call.cuda, &work.keys, call.stream);
     cuda_drop_array(call.cuda, &work.values, call.stream);
     cuda_drop_array(call.cuda, &work.status, call.stream);
     return status;
@@ -667,13 +654,14 @@ uint64_t cuda_multi_bulk_bytes(loom__machine *machine, const void *any_view, uin
     const loom__multi_view *view = static_cast<const loom__multi_view *>(any_view);
     run_layout layout;
     cuda_device_scope scope((cuda_state *)machine);
-    const loom__slot_kind pairs =
-        slot_kind_of(slot_key_bytes((loom__slot_kind)view->directory.kind), (uint32_t)view->value_bytes);
+    const loom__slot_kind pairs = slot_kind_of(cuda_run_key_bytes(view), (uint32_t)view->value_bytes);
     (void)flags;
     if (n == 0 || n > CUDA_SORT_MOST || scope.status != LOOM_OK ||
-        lay_out(pairs, n, with_status != 0, &layout) != cudaSuccess)
+        lay_out(view, n, with_status != 0, &layout) != cudaSuccess)
         return 0;
     const uint64_t by_runs = layout.pair_bytes + layout.run_bytes;
+    if (cuda_multi_is_wide(view))
+        return by_runs;
     const uint64_t by_partition = cuda_multi_partition_bytes((const cuda_state *)machine, view, pairs, n);
     return by_runs > by_partition ? by_runs : by_partition;
 }

@@ -1,7 +1,7 @@
 /* Whole multimaps: survey, refill, retrieve. Each works on *slots* of the directory, counted over all partitions and
  * buckets. */
 #include "engines/chain/chain_check.h"
-#include "machines/cuda/core/cuda_copy_lists.cuh"
+#include "machines/cuda/core/cuda_copy_wide.cuh"
 #include "machines/cuda/core/cuda_whole.cuh"
 #include "machines/cuda/multi/cuda_multi.cuh"
 
@@ -41,7 +41,7 @@ struct directory_slots {
 
 directory_slots slots_of(const loom__multi_view *view)
 {
-    return {open_table_slots(&view->directory)};
+    return {multi_table_slots(view)};
 }
 
 /* ---- survey ---- */
@@ -160,6 +160,18 @@ template <class value_type> struct packed_lists {
     }
 };
 
+/* The same for values that are neither 4 nor 8 bytes wide. */
+struct packed_wide_lists {
+    packed_lists<uint32_t> lists; /* its `to` is not used */
+    const unsigned char *heap;
+    unsigned char *to;
+
+    __device__ __forceinline__ copied_list list(uint64_t slot) const
+    {
+        return lists.list(slot);
+    }
+};
+
 template <class value> __global__ void __launch_bounds__(MULTI_THREADS) rewrite_kernel(const packed_lists<value> lists)
 {
     const uint64_t slot = multi_item();
@@ -191,6 +203,18 @@ template <class value> loom_status copy_packed(const pack_work *work)
     return LOOM_OK;
 }
 
+loom_status copy_wide_packed(const pack_work *work)
+{
+    const packed_lists<uint32_t> lists = {work->slots, (const uint64_t *)work->own.at, work->from->heap, NULL};
+    const packed_wide_lists wide = {lists, work->from->heap, work->to->heap};
+    const uint64_t slots = work->slots.count();
+    CUDA_TRY(copy_wide_lists(work->cuda, wide, slots, (uint32_t)work->to->value_bytes,
+                             (long_lists *)(work->own.at + work->queue_at), work->stream));
+    rewrite_kernel<<<multi_blocks(slots), MULTI_THREADS, 0, work->stream>>>(lists);
+    CUDA_TRY(cudaGetLastError());
+    return LOOM_OK;
+}
+
 loom_status pack(pack_work *work, uint64_t *refused)
 {
     const loom__multi_view *to = work->to;
@@ -213,7 +237,9 @@ loom_status pack(pack_work *work, uint64_t *refused)
         return LOOM_OK;
     if (has_large) /* space between lists goes into files */
         CUDA_TRY(cudaMemsetAsync(to->heap, 0, used * to->value_bytes, stream));
-    RETURN_IF_FAILED(to->value_bytes == 4 ? copy_packed<uint32_t>(work) : copy_packed<uint64_t>(work));
+    RETURN_IF_FAILED(to->value_bytes == 4   ? copy_packed<uint32_t>(work)
+                     : to->value_bytes == 8 ? copy_packed<uint64_t>(work)
+                                            : copy_wide_packed(work));
     totals.used = used;
     CUDA_TRY(cudaMemcpyAsync(to->lists, &totals, sizeof totals, cudaMemcpyHostToDevice, stream));
     CUDA_TRY(cudaStreamSynchronize(stream));
@@ -267,6 +293,37 @@ template <class key, class value_type> struct retrieved_lists {
     }
 };
 
+/* The same for values that are neither 4 nor 8 bytes wide, without keys. */
+struct retrieved_wide_lists {
+    retrieved_lists<uint32_t, uint32_t> lists; /* its arrays are not used */
+    const unsigned char *heap;
+    unsigned char *to;
+
+    __device__ __forceinline__ copied_list list(uint64_t i) const
+    {
+        return lists.list(i);
+    }
+};
+
+/* Copies the keys of retrieved lists, which may have any width, as often as their values come. A warp has one list. */
+__global__ void __launch_bounds__(MULTI_THREADS)
+    copy_keys_kernel(const retrieved_lists<uint32_t, uint32_t> lists, unsigned char *keys)
+{
+    const loom__table_slots *table = &lists.window.slots.table;
+    const uint64_t i = multi_item() / 32, slot = lists.window.begin + i, bytes = loom__slots_key_bytes(table);
+    uint64_t number, handle;
+    if (i >= lists.window.count || !lists.window.slots.holds(slot, &number, &handle))
+        return;
+    const copied_list list = lists.list(i);
+    const uint64_t bucket = slot / table->slots;
+    const unsigned char *row =
+        table->rows + loom__slot_row(table, (uint32_t)(bucket / table->buckets), (uint32_t)(bucket % table->buckets),
+                                     (uint32_t)(slot % table->slots));
+    for (uint64_t at = threadIdx.x % 32; at < list.count * bytes; at += 32)
+        keys[list.to * bytes + at] =
+            loom__slots_have_handles_in_rows(table) ? row[at % bytes] : (unsigned char)(number >> 8 * (at % bytes));
+}
+
 struct retrieve_end {
     uint64_t slot, value; /* of the window: where the pairs without room begin */
 };
@@ -306,6 +363,27 @@ cudaError_t copy_window(const retrieve_work *work, const slot_window &window, vo
                       (long_lists *)(work->own.at + work->queue_at), work->stream);
 }
 
+/* The same for tables whose keys or values are neither 4 nor 8 bytes wide. */
+cudaError_t copy_wide_window(const retrieve_work *work, const slot_window &window, void *keys, void *values,
+                             uint64_t room)
+{
+    const loom__multi_view *view = work->view;
+    const retrieved_lists<uint32_t, uint32_t> lists = {window, view->heap, (const uint64_t *)work->own.at,
+                                                       room,   NULL,       NULL};
+    const retrieved_wide_lists wide = {lists, view->heap, (unsigned char *)values};
+    if (keys != NULL) {
+        copy_keys_kernel<<<multi_blocks(window.count * 32), MULTI_THREADS, 0, work->stream>>>(lists,
+                                                                                              (unsigned char *)keys);
+        RETURN_IF_CUDA_FAILED(cudaGetLastError());
+    }
+    if (values == NULL)
+        return cudaSuccess;
+    return view->value_bytes == 4   ? copy_window<uint32_t, uint32_t>(work, window, NULL, values, room)
+           : view->value_bytes == 8 ? copy_window<uint32_t, uint64_t>(work, window, NULL, values, room)
+                                    : copy_wide_lists(work->cuda, wide, window.count, (uint32_t)view->value_bytes,
+                                                      (long_lists *)(work->own.at + work->queue_at), work->stream);
+}
+
 /* Takes memory for a window of slots. */
 loom_status take_window(retrieve_work *work, uint64_t slots)
 {
@@ -339,6 +417,8 @@ loom_status retrieve_window(const retrieve_work *work, loom__position *position,
     const bool narrow_key = slot_key_bytes(work->slots.table.kind) == 4, narrow = work->view->value_bytes == 4;
     auto copy = narrow_key ? (narrow ? copy_window<uint32_t, uint32_t> : copy_window<uint32_t, uint64_t>)
                            : (narrow ? copy_window<uint64_t, uint32_t> : copy_window<uint64_t, uint64_t>);
+    if (cuda_multi_is_wide(work->view))
+        copy = copy_wide_window;
     CUDA_TRY(copy(work, window, keys, values, room));
     CUDA_TRY(cudaMemcpyAsync(&total, offsets + window.count, sizeof total, cudaMemcpyDeviceToHost, stream));
     CUDA_TRY(cudaStreamSynchronize(stream));
@@ -359,7 +439,7 @@ loom_status retrieve_window(const retrieve_work *work, loom__position *position,
 loom_status retrieve_here(retrieve_work *work, loom__position *position, void *keys, void *values, uint64_t room,
                           uint64_t *got)
 {
-    const uint64_t key_bytes = slot_key_bytes(work->slots.table.kind), value_bytes = work->view->value_bytes;
+    const uint64_t key_bytes = loom__slots_key_bytes(&work->slots.table), value_bytes = work->view->value_bytes;
     const uint64_t buckets = (uint64_t)work->slots.table.partitions * work->slots.table.buckets;
     *got = 0;
     while (position->bucket < buckets && *got < room) { /* each round passes a window or ends */
@@ -379,7 +459,7 @@ loom_status cuda_multi_survey(loom__machine *machine, const void *any_view, loom
     const directory_slots slots = slots_of(view);
     loom__multi_totals totals;
     list_sums sums;
-    RETURN_IF_FAILED(cuda_open_survey(machine, &view->directory, found, stream));
+    RETURN_IF_FAILED(cuda_open_survey(machine, multi_directory(view), found, stream));
     ON_DEVICE((cuda_state *)machine);
     CUDA_TRY(cudaMemcpyAsync(&totals, view->lists, sizeof totals, cudaMemcpyDeviceToHost, (cudaStream_t)stream));
     CUDA_TRY(cudaStreamSynchronize((cudaStream_t)stream));
@@ -413,7 +493,8 @@ loom_status cuda_multi_refill(loom__machine *machine, const void *any_from, cons
     const loom__multi_view *from = static_cast<const loom__multi_view *>(any_from);
     const loom__multi_view *to = static_cast<const loom__multi_view *>(any_to);
     pack_work work = {(cuda_state *)machine, from, to, slots_of(to), {}, 0, 0, 0, 0, (cudaStream_t)stream};
-    RETURN_IF_FAILED(cuda_open_refill(machine, &from->directory, &to->directory, refused, stream));
+    RETURN_IF_FAILED(
+        cuda_directory_kernels(to)->refill(machine, multi_directory(from), multi_directory(to), refused, stream));
     if (*refused > 0)
         return LOOM_OK;
     ON_DEVICE(work.cuda);
@@ -443,7 +524,7 @@ loom_status cuda_multi_retrieve(loom__machine *machine, const void *any_view, lo
     loom_status status = take_window(&work, window);
     if (status == LOOM_OK)
         status = cuda_retrieve_chunks(
-            work.cuda, slot_key_bytes(work.slots.table.kind), (uint32_t)view->value_bytes, keys, values, room, got,
+            work.cuda, loom__slots_key_bytes(&work.slots.table), (uint32_t)view->value_bytes, keys, values, room, got,
             work.stream, [&](const cuda_stage *, void *to_keys, void *to_values, uint64_t left, uint64_t *now) {
                 return retrieve_here(&work, position, to_keys, to_values, left, now);
             });

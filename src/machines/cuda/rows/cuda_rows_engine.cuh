@@ -23,6 +23,9 @@ cudaError_t cuda_rows_write(const loom__rows_view *view, const cuda_batch *batch
 cudaError_t cuda_rows_locate(const loom__rows_view *view, const void *keys, uint64_t n, uint64_t *slots,
                              cudaStream_t stream);
 
+/* Erases the keys of so many slots, all different. The size of the table stays as it is. */
+cudaError_t cuda_rows_erase_slots(const loom__rows_view *view, const uint64_t *slots, uint64_t n, cudaStream_t stream);
+
 /* Stores all keys of `from` in `to`, an empty table. *refused counts keys that found no room. */
 cudaError_t cuda_rows_move(const loom__rows_view *from, const loom__rows_view *to, unsigned long long *refused,
                            cudaStream_t stream);

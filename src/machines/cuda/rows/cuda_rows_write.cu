@@ -204,6 +204,22 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
+/* A lane erases one key. Others may erase keys of the same line. */
+__global__ void __launch_bounds__(THREADS)
+    erase_slots_kernel(const __grid_constant__ loom__rows_view view, const uint64_t *slots, uint64_t n)
+{
+    const uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= n)
+        return;
+    const uint64_t line = slots[i] / open_slots(SLOT_TAG);
+    const uint32_t slot = (uint32_t)(slots[i] % open_slots(SLOT_TAG));
+    const uint32_t partition = (uint32_t)(line / view.lines.buckets), bucket = (uint32_t)(line % view.lines.buckets);
+    const unsigned char *row = open_row(&view, partition, bucket, slot);
+    open_walk here = open_start_at(SLOT_TAG, &view.lines, 0, 0);
+    here.bucket = bucket;
+    (void)open_erase_slot(SLOT_TAG, OPEN_SHARED, &view.lines, &here, slot, (uint64_t)(uintptr_t)row, 0);
+}
+
 /* ---- moving ---- */
 
 struct move_tile {
@@ -287,6 +303,12 @@ cudaError_t cuda_rows_locate(const loom__rows_view *view, const void *keys, uint
 {
     const uint64_t items = THREADS / CUDA_LANES;
     locate_kernel<<<(unsigned)((n + items - 1) / items), THREADS, 0, stream>>>(*view, keys, n, slots);
+    return cudaGetLastError();
+}
+
+cudaError_t cuda_rows_erase_slots(const loom__rows_view *view, const uint64_t *slots, uint64_t n, cudaStream_t stream)
+{
+    erase_slots_kernel<<<(unsigned)((n + THREADS - 1) / THREADS), THREADS, 0, stream>>>(*view, slots, n);
     return cudaGetLastError();
 }
 
