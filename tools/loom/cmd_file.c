@@ -54,7 +54,8 @@ static int load_file(const char *command, int argc, char **argv, contents *held)
 static int print_stats(const char *path, loom_map *map)
 {
     loom_stats stats = LOOM_STATS_INIT;
-    if (loom_map_stats(map, &stats, NULL) != LOOM_OK)
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    if (loom_map_stats(map, &stats, NULL) != LOOM_OK || loom_map_get_config(map, &config) != LOOM_OK)
         return tool_failed("%s", loom_last_error());
     const char *type = stats.type == LOOM_TYPE_SET        ? "set"
                        : stats.type == LOOM_TYPE_COUNTER  ? "counter"
@@ -63,6 +64,8 @@ static int print_stats(const char *path, loom_map *map)
     printf("%s: a %s, engine %s\n", path, type, bench_engine_name(stats.engine));
     printf("  key bytes              %u\n", (unsigned)stats.key_bytes);
     printf("  value bytes            %u\n", (unsigned)stats.value_bytes);
+    if (config.layout != LOOM_LAYOUT_DEFAULT && stats.value_bytes != 0)
+        printf("  keys and values        %s\n", config.layout == LOOM_LAYOUT_APART ? "apart" : "together");
     printf("  keys                   %" PRIu64 "\n", stats.distinct);
     if (stats.type == LOOM_TYPE_MULTIMAP) {
         printf("  pairs                  %" PRIu64 "\n", stats.size);
