@@ -40,6 +40,15 @@ static bench_taken set_type(void *target, const char *text)
     return take_if(bench_parse_type(text, &((bench_options *)target)->type));
 }
 
+static bench_taken set_layout(void *target, const char *text)
+{
+    const bool together = strcmp(text, "together") == 0, apart = strcmp(text, "apart") == 0;
+    ((bench_options *)target)->layout = together ? LOOM_LAYOUT_TOGETHER
+                                        : apart  ? LOOM_LAYOUT_APART
+                                                 : LOOM_LAYOUT_DEFAULT;
+    return take_if(together || apart);
+}
+
 static bench_taken set_wait(void *target, const char *text)
 {
     ((bench_options *)target)->waits_for_last = strcmp(text, "last") == 0;
@@ -117,6 +126,7 @@ static const bench_option table[] = {
      .bit = BENCH_USES_KEY_BYTES},
     {"--value-bytes", "a number of bytes", .kind = BENCH_COUNT32, AT(value_bytes), RANGE(1, 65536),
      .bit = BENCH_USES_VALUE_BYTES},
+    {"--layout", "together or apart", .kind = BENCH_WORD, .set = set_layout, .bit = BENCH_USES_LAYOUT},
     {"--ops", "operations parted by commas", .kind = BENCH_WORDS, .set = add_op, .bit = BENCH_USES_OPS},
     {"--repeat", "a number", .kind = BENCH_COUNT, AT(repeat), RANGE(1, BENCH_MAX_REPEAT), .bit = BENCH_USES_REPEAT},
     {"--sweep", NULL, .kind = BENCH_FLAG, AT(sweep), .bit = BENCH_USES_SWEEP},

@@ -41,7 +41,8 @@ typedef enum bench_use {
     BENCH_USES_CALLERS = 1 << 22,
     BENCH_USES_VALUES_PER_KEY = 1 << 23,
     BENCH_USES_FIRST_BUCKET = 1 << 24,
-    BENCH_USES_BUCKET_GROWTH = 1 << 25
+    BENCH_USES_BUCKET_GROWTH = 1 << 25,
+    BENCH_USES_LAYOUT = 1 << 26
 } bench_use;
 
 typedef struct bench_options {
@@ -62,6 +63,7 @@ typedef struct bench_options {
     bench_list callers;        /* host threads that call at the same time */
     bench_list bits_per_key;   /* sizes of filters */
     bench_list values_per_key; /* multimaps */
+    loom_layout layout;        /* of tables of the rows engine */
     uint64_t first_bucket;     /* multimaps of the chain engine; 0: the library chooses */
     double bucket_growth;      /* the same */
     uint64_t bytes;            /* size of one filter, instead of bits_per_key; 0: not given */

@@ -3,14 +3,16 @@
  *   build    n pairs into the empty table
  *   insert   the same, by loom_map_insert
  *   find     n keys, of which so many per cent are in the table
+ *   contains the same, without values
  *
  * Every repetition is checked: each key has its value, byte by byte, and absent keys have none. The library chooses the
  * engine, unless --engine names one. A row tells how many bytes of memory an entry takes.
  *
  *   share = bytes that a lookup must move / time / bandwidth of copying
  * A lookup moves the key that is asked for, a line of 64 bytes, the value or its absence, and a status. If the key is
- * found and its value does not lie in the line, it also moves the row, or the value, in whole sectors of 32 bytes. Keys
- * that are not in their first bucket cost more: the share tells how far the table is from the best table of its kind.
+ * found and its value does not lie in the line, it also moves the row, or the value, in whole sectors of 32 bytes; with
+ * --layout apart the key and the value of a row. Without values (contains) it moves what it reads of a key. Keys that
+ * are not in their first bucket cost more: the share tells how far the table is from the best table of its kind.
  *
  * A form that the machine or the engine does not offer gets a row that says so. */
 #include "bench_array.h"
@@ -140,17 +142,30 @@ static loom_status call_find(widths_bench *bench)
                          bench->arrays[STATUS].near, NULL, NULL);
 }
 
+static loom_status call_contains(widths_bench *bench)
+{
+    return loom_map_contains(bench->map, bench->arrays[QUERIES].near, bench->n, NULL, bench->arrays[STATUS].near, NULL,
+                             NULL);
+}
+
 typedef struct widths_op {
     const char *name;
     loom_status (*call)(widths_bench *bench);
 } widths_op;
 
-static const widths_op widths_ops[] = {{"build", call_build}, {"insert", call_insert}, {"find", call_find}, {0}};
+static const widths_op widths_ops[] = {
+    {"build", call_build}, {"insert", call_insert}, {"find", call_find}, {"contains", call_contains}, {0}};
+
+static bool looks_up(const widths_op *op)
+{
+    return op->call == call_find || op->call == call_contains;
+}
 
 /* ---- Checks --------------------------------------------------------------------------------------------- */
 
 typedef struct check_work {
     const widths_bench *bench;
+    bool values; /* were asked for */
     _Atomic uint64_t wrong;
 } check_work;
 
@@ -163,15 +178,16 @@ static void check_answers(void *argument, uint64_t begin, uint64_t end)
     for (uint64_t i = begin; i < end; i++) {
         const bool present = is_present(bench, i);
         wrong += status[i] != (present ? LOOM_OK : LOOM_NOT_FOUND) ||
-                 !bench_holds(bench->arrays[FOUND].host, i, bench->value_bytes, present ? value_of(bench, i) : 0);
+                 (work->values &&
+                  !bench_holds(bench->arrays[FOUND].host, i, bench->value_bytes, present ? value_of(bench, i) : 0));
     }
     atomic_fetch_add(&work->wrong, wrong);
 }
 
-/* Checks the answers of the last find. */
-static void check_found(const widths_bench *bench, bench_row *row)
+/* Checks the answers of the last lookup. */
+static void check_found(const widths_bench *bench, bool values, bench_row *row)
 {
-    check_work work = {.bench = bench};
+    check_work work = {.bench = bench, .values = values};
     if (fetch(bench, FOUND) != LOOM_OK || fetch(bench, STATUS) != LOOM_OK) {
         bench_row_fail(row, "answers: %s", loom_last_error());
         return;
@@ -189,7 +205,7 @@ static void check_whole(widths_bench *bench, bench_row *row)
     else if (size != bench->n)
         bench_row_fail(row, "%" PRIu64 " keys instead of %" PRIu64, size, bench->n);
     else
-        check_found(bench, row);
+        check_found(bench, true, row);
 }
 
 /* ---- Rows ----------------------------------------------------------------------------------------------- */
@@ -202,7 +218,7 @@ static loom_status reset(widths_bench *bench, const widths_op *op)
     loom_status status = send(bench, FOUND);
     if (status == LOOM_OK)
         status = send(bench, STATUS);
-    if (status == LOOM_OK && op->call != call_find)
+    if (status == LOOM_OK && !looks_up(op))
         status = loom_map_clear(bench->map, NULL, NULL);
     return status;
 }
@@ -223,8 +239,8 @@ static double time_op(widths_bench *bench, const widths_op *op, bench_row *row)
             bench_row_fail(row, "%s: %s", loom_status_name(status), loom_last_error());
             return NAN;
         }
-        if (op->call == call_find)
-            check_found(bench, row);
+        if (looks_up(op))
+            check_found(bench, op->call == call_find, row);
         else
             check_whole(bench, row);
         if (round == 0)
@@ -255,17 +271,19 @@ static uint64_t in_sectors(uint64_t bytes)
 }
 
 /* Bytes that the queries must move, on average. */
-static double bytes_of_query(const widths_bench *bench)
+static double bytes_of_query(const widths_bench *bench, bool with_value)
 {
-    const bool rows = bench->stats.engine == LOOM_ENGINE_ROWS;
+    const bool rows = bench->stats.engine == LOOM_ENGINE_ROWS,
+               apart = bench->session->options->layout == LOOM_LAYOUT_APART;
     const bool in_line = !rows && bench->key_bytes == 4 && bench->value_bytes == 4;
-    const uint64_t apart = in_line ? 0 : in_sectors((rows ? bench->key_bytes : 0) + bench->value_bytes);
-    return bench->key_bytes + BENCH_LINE + bench->value_bytes + 1 + (double)apart * bench->hit / 100;
+    const uint64_t key = rows ? bench->key_bytes : 0, value = with_value && !in_line ? bench->value_bytes : 0;
+    const uint64_t row = rows && apart ? in_sectors(key) + in_sectors(value) : in_sectors(key + value);
+    return bench->key_bytes + BENCH_LINE + (with_value ? bench->value_bytes : 0) + 1 + (double)row * bench->hit / 100;
 }
 
 static void measure(widths_bench *bench, const widths_op *op, double hit)
 {
-    const bool finds = op->call == call_find;
+    const bool finds = looks_up(op);
     bench_row row = new_row(bench, op->name);
     bench->hit = finds ? hit : 100;
     bench_in_parallel(bench->n, BENCH_GRAIN, make_queries, bench);
@@ -282,7 +300,7 @@ static void measure(widths_bench *bench, const widths_op *op, double hit)
     if (!isnan(seconds)) {
         row.mops = (double)bench->n / seconds * 1e-6;
         if (finds) {
-            row.gbps = row.mops * bytes_of_query(bench) * 1e-3;
+            row.gbps = row.mops * bytes_of_query(bench, op->call == call_find) * 1e-3;
             row.limit = copy * 1e-9;
             row.share = row.gbps / row.limit;
         }
@@ -302,6 +320,7 @@ static loom_status make_table(widths_bench *bench)
     config.max_load = bench->load;
     config.growth = 0;
     config.engine = bench->session->options->engine;
+    config.layout = bench->session->options->layout;
     bench->stats = (loom_stats)LOOM_STATS_INIT;
     loom_status status = loom_map_create(bench->session->context, &config, &bench->map);
     if (status == LOOM_OK)
@@ -316,11 +335,13 @@ static bool op_runs(const bench_options *options, size_t index)
     return bench_options_wants(options, widths_ops[index].name);
 }
 
-/* The machine has no tables of this width, or the engine that --engine names has none. */
+/* The machine has no tables of this width, or the engine that --engine names has none. Only tables with rows have a
+ * layout. */
 static bool is_left_out(const widths_bench *bench, loom_status status)
 {
     return status == LOOM_UNSUPPORTED ||
-           (status == LOOM_INVALID_ARGUMENT && bench->session->options->engine != LOOM_ENGINE_DEFAULT);
+           (status == LOOM_INVALID_ARGUMENT && (bench->session->options->engine != LOOM_ENGINE_DEFAULT ||
+                                                bench->session->options->layout != LOOM_LAYOUT_DEFAULT));
 }
 
 static void run_load(widths_bench *bench, const bench_list *hits)
@@ -338,7 +359,7 @@ static void run_load(widths_bench *bench, const bench_list *hits)
     }
     for (size_t op = 0; widths_ops[op].name && status == LOOM_OK; op++)
         if (op_runs(options, op))
-            for (size_t i = 0; i < (widths_ops[op].call == call_find ? hits->count : 1); i++)
+            for (size_t i = 0; i < (looks_up(&widths_ops[op]) ? hits->count : 1); i++)
                 measure(bench, &widths_ops[op], hits->at[i]);
     loom_map_destroy(bench->map);
     bench->map = NULL;
@@ -404,7 +425,7 @@ static const char *op_name(size_t index)
 
 static uint32_t op_uses(size_t index)
 {
-    return widths_ops[index].call == call_find ? BENCH_USES_HIT : 0;
+    return looks_up(&widths_ops[index]) ? BENCH_USES_HIT : 0;
 }
 
 const bench_case bench_case_widths = {.name = "widths",
@@ -415,6 +436,6 @@ const bench_case bench_case_widths = {.name = "widths",
                                       .type = LOOM_TYPE_MAP,
                                       .uses = BENCH_USES_N | BENCH_USES_LOAD | BENCH_USES_KEY_BYTES |
                                               BENCH_USES_VALUE_BYTES | BENCH_USES_OPS | BENCH_USES_REPEAT |
-                                              BENCH_USES_ENGINE | BENCH_USES_LANES,
+                                              BENCH_USES_ENGINE | BENCH_USES_LANES | BENCH_USES_LAYOUT,
                                       .any_width = BENCH_USES_KEY_BYTES | BENCH_USES_VALUE_BYTES,
                                       .run = run_widths};

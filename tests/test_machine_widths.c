@@ -196,23 +196,24 @@ TEST(test_cuda_sketch_of_keys_of_any_width, .timeout_seconds = 300)
 
 /* ---- Retrieval ---------------------------------------------------------------------------------------- */
 
-/* A table of 64-byte lines with 7 numbers of 8 bytes. The rows of values follow the lines of a partition, and may begin
- * at any address. */
+/* A table of 64-byte lines with 7 numbers of 8 bytes. The rows follow the lines, and may begin at any address. Keys and
+ * values of rows lie together or apart. */
 enum { PARTITIONS = 3, SLOTS = 7, LINE = 64 };
 
 typedef struct wide_table {
     loom__table_slots slots;
     unsigned char *memory; /* the copy on the host */
-    size_t bytes, rows_at;
+    size_t bytes, rows_at, values_at;
     unsigned char *keys, *values; /* [n], in slot order */
     uint64_t n;
 } wide_table;
 
-static wide_table make_table(test_run *t, uint32_t buckets, uint32_t key_bytes, uint32_t value_bytes, uint32_t gap)
+static wide_table make_table(test_run *t, uint32_t buckets, uint32_t key_bytes, uint32_t value_bytes, uint32_t gap,
+                             int apart)
 {
     wide_table table = {0};
-    const uint64_t row = key_bytes + value_bytes, rows_at = (uint64_t)buckets * LINE + gap;
-    const uint64_t partition = (rows_at + (buckets * SLOTS + 1) * row + 127) / 64 * 64;
+    const uint64_t partition = (uint64_t)buckets * LINE, count = (uint64_t)PARTITIONS * buckets * SLOTS;
+    const uint32_t key_stride = key_bytes + (apart ? 0 : value_bytes), value_stride = apart ? value_bytes : key_stride;
     const uint64_t empty[2] = {0x1111111111111111, 0x2222222222222222};
     const uint32_t out_key = key_bytes ? key_bytes : 8;
     loom__table_slots slots = {.partition_bytes = partition,
@@ -223,28 +224,30 @@ static wide_table make_table(test_run *t, uint32_t buckets, uint32_t key_bytes, 
                                .line_stride = LINE,
                                .row_key_bytes = key_bytes,
                                .row_value_bytes = value_bytes,
-                               .row_partition_bytes = partition,
-                               .row_bytes = (uint32_t)row,
-                               .row_value_offset = key_bytes,
+                               .row_key_stride = key_stride,
+                               .row_value_stride = value_stride,
                                .empty = {empty[0], empty[1]},
                                .exception = 1};
     table.slots = slots;
-    table.rows_at = rows_at;
-    table.bytes = PARTITIONS * partition;
+    table.rows_at = PARTITIONS * partition + gap;
+    table.values_at = table.rows_at + (apart ? count * key_bytes + gap : key_bytes);
+    table.bytes = table.rows_at + count * (key_bytes + value_bytes) + gap + 1;
     table.memory = random_bytes(t, table.bytes);
-    table.keys = test_allocate((size_t)PARTITIONS * buckets * SLOTS * out_key + 1);
-    table.values = test_allocate((size_t)PARTITIONS * buckets * SLOTS * value_bytes + 1);
+    table.keys = test_allocate(count * out_key + 1);
+    table.values = test_allocate(count * value_bytes + 1);
     for (uint32_t p = 0; p < PARTITIONS; p++)
         for (uint32_t b = 0; b < buckets; b++)
             for (uint32_t s = 0; s < SLOTS; s++) {
                 unsigned char *number = table.memory + p * partition + (size_t)b * LINE + s * 8;
-                const unsigned char *at = table.memory + p * partition + rows_at + ((uint64_t)b * SLOTS + s) * row;
+                const uint64_t row = ((uint64_t)p * buckets + b) * SLOTS + s;
+                const unsigned char *key = table.memory + table.rows_at + row * key_stride;
                 if (random_below(&t->random, 10) < 3) {
                     memcpy(number, &empty[p == 1], 8);
                     continue;
                 }
-                memcpy(table.keys + table.n * out_key, key_bytes ? at : number, out_key);
-                memcpy(table.values + table.n * value_bytes, at + key_bytes, value_bytes);
+                memcpy(table.keys + table.n * out_key, key_bytes ? key : number, out_key);
+                memcpy(table.values + table.n * value_bytes, table.memory + table.values_at + row * value_stride,
+                       value_bytes);
                 table.n++;
             }
     return table;
@@ -271,9 +274,9 @@ static void retrieve_some(loom_context *context, const loom__table_slots *slots,
 /* Retrieves all pairs, at most `room` at a time, into arrays at `place` that begin `shift` bytes after an aligned
  * address. */
 static void retrieve_table(test_run *t, loom_context *context, uint32_t key_bytes, uint32_t value_bytes, uint64_t room,
-                           int place, size_t shift)
+                           int place, size_t shift, int apart)
 {
-    wide_table table = make_table(t, value_bytes > 100 ? 701 : 4001, key_bytes, value_bytes, (uint32_t)shift);
+    wide_table table = make_table(t, value_bytes > 100 ? 701 : 4001, key_bytes, value_bytes, (uint32_t)shift, apart);
     const uint32_t out_key = key_bytes ? key_bytes : 8;
     bytes_at memory = make_bytes(context, OF_MACHINE, table.memory, table.bytes, 0);
     bytes_at keys = make_bytes(context, place, NULL, table.n * out_key, key_bytes ? shift : 0);
@@ -284,6 +287,7 @@ static void retrieve_table(test_run *t, loom_context *context, uint32_t key_byte
               (unsigned long long)room, place, shift);
     table.slots.base = memory.at;
     table.slots.rows = memory.at + table.rows_at;
+    table.slots.row_values = memory.at + table.values_at;
     while (got > 0) {
         const uint64_t left = table.n - done, now = left < room ? left : room;
         retrieve_some(context, &table.slots, &position, keys.at + done * out_key,
@@ -305,8 +309,8 @@ static void retrieve_all_widths(test_run *t, loom_context *context, int places)
     for (uint32_t w = 0; w < sizeof widths / sizeof *widths; w++)
         for (int place = 0; place < places; place++)
             for (size_t shift = 0; shift < 2; shift++) {
-                retrieve_table(t, context, widths[w][0], widths[w][1], UINT64_MAX, place, shift);
-                retrieve_table(t, context, widths[w][0], widths[w][1], 1777, place, shift);
+                retrieve_table(t, context, widths[w][0], widths[w][1], UINT64_MAX, place, shift, w % 2);
+                retrieve_table(t, context, widths[w][0], widths[w][1], 1777, place, shift, (w + 1) % 2);
             }
 }
 

@@ -53,15 +53,17 @@ static void change(test_run *t, loom_context *context, loom_map **map, universe 
 static const struct {
     uint32_t key_bytes, value_bytes;
     uint64_t most_key, most_value;
+    loom_layout layout;
 } forms[] = {
-    {LOOM_VARIABLE, 0, 40, 0},
-    {LOOM_VARIABLE, 8, 40, 0},
-    {LOOM_VARIABLE, 4, 300, 0},
-    {LOOM_VARIABLE, 20, 64, 0},
-    {LOOM_VARIABLE, LOOM_VARIABLE, 30, 100},
-    {12, LOOM_VARIABLE, 0, 60},
-    {8, LOOM_VARIABLE, 0, 9},
-    {LOOM_VARIABLE, 3, 3, 0},
+    {LOOM_VARIABLE, 0, 40, 0, LOOM_LAYOUT_DEFAULT},
+    {LOOM_VARIABLE, 8, 40, 0, LOOM_LAYOUT_APART},
+    {LOOM_VARIABLE, 4, 300, 0, LOOM_LAYOUT_DEFAULT},
+    {LOOM_VARIABLE, 20, 64, 0, LOOM_LAYOUT_TOGETHER},
+    {LOOM_VARIABLE, LOOM_VARIABLE, 30, 100, LOOM_LAYOUT_DEFAULT},
+    {LOOM_VARIABLE, LOOM_VARIABLE, 30, 100, LOOM_LAYOUT_APART},
+    {12, LOOM_VARIABLE, 0, 60, LOOM_LAYOUT_APART},
+    {8, LOOM_VARIABLE, 0, 9, LOOM_LAYOUT_DEFAULT},
+    {LOOM_VARIABLE, 3, 3, 0, LOOM_LAYOUT_APART},
 };
 
 TEST(test_rows_strings_model, .timeout_seconds = 240, .threads = 1, .long_tier = 1)
@@ -70,6 +72,7 @@ TEST(test_rows_strings_model, .timeout_seconds = 240, .threads = 1, .long_tier =
         test_note("form %u", form);
         universe u = make_universe(forms[form].key_bytes, forms[form].value_bytes, forms[form].most_key,
                                    forms[form].most_value, t->quick ? 1500 : 30000);
+        u.layout = forms[form].layout;
         loom_context *context = make_context(t);
         loom_map_config config = config_of(&u, random_below(&t->random, 2) * random_below(&t->random, u.keys.n));
         loom_map *map = make_map_from(context, &config);

@@ -153,9 +153,15 @@ TEST(test_rows_strings_overlapping_pieces_are_refused)
  * --write-golden-strings DIR` writes them anew; tests/test_file_golden.c says when. */
 enum { GOLDEN = 150 };
 
-static universe golden_universe(int values)
+/* What the values are, and the layout. */
+enum { NUMBERS, STRINGS, STRINGS_APART, GOLDEN_FILES };
+
+static universe golden_universe(int which)
 {
-    return make_universe(LOOM_VARIABLE, values ? LOOM_VARIABLE : 8, 40, values ? 25 : 0, GOLDEN);
+    universe u =
+        make_universe(LOOM_VARIABLE, which != NUMBERS ? LOOM_VARIABLE : 8, 40, which != NUMBERS ? 25 : 0, GOLDEN);
+    u.layout = which == STRINGS_APART ? LOOM_LAYOUT_APART : LOOM_LAYOUT_TOGETHER;
+    return u;
 }
 
 static loom_map *make_golden(loom_context *context, universe *u)
@@ -191,19 +197,20 @@ static loom_context *golden_context(void)
     return context;
 }
 
-static void golden_path(char *path, size_t bytes, const char *directory, int values)
+static void golden_path(char *path, size_t bytes, const char *directory, int which)
 {
-    snprintf(path, bytes, "%s/golden_rows_map_strings_%s.loom", directory, values ? "strings" : "8");
+    snprintf(path, bytes, "%s/golden_rows_%smap_strings_%s.loom", directory, which == STRINGS_APART ? "apart_" : "",
+             which != NUMBERS ? "strings" : "8");
 }
 
 TEST_MODE(write_golden_strings, "--write-golden-strings")
 {
-    for (int values = 0; values < 2; values++) {
+    for (int which = 0; which < GOLDEN_FILES; which++) {
         char path[512];
         loom_context *context = golden_context();
-        universe u = golden_universe(values);
+        universe u = golden_universe(which);
         loom_map *map = make_golden(context, &u);
-        golden_path(path, sizeof path, argument, values);
+        golden_path(path, sizeof path, argument, which);
         CHECK_OK(loom_map_save(map, path, NULL));
         loom_map_destroy(map);
         free_universe(&u);
@@ -214,13 +221,13 @@ TEST_MODE(write_golden_strings, "--write-golden-strings")
 
 TEST(test_rows_strings_golden_files)
 {
-    for (int values = 0; values < 2; values++) {
+    for (int which = 0; which < GOLDEN_FILES; which++) {
         char path[512];
         loom_context *context = golden_context();
-        universe u = golden_universe(values);
+        universe u = golden_universe(which);
         loom_map *map = make_golden(context, &u), *loaded = NULL;
         size_t bytes, wanted_bytes;
-        golden_path(path, sizeof path, t->data, values);
+        golden_path(path, sizeof path, t->data, which);
         CHECK_OK(loom_map_load(context, path, &loaded, NULL));
         check_all(t, loaded, &u);
         CHECK_OK(loom_map_save(map, test_path(t, "again"), NULL));

@@ -11,6 +11,7 @@
 
 typedef struct universe {
     uint32_t key_bytes, value_bytes;
+    loom_layout layout;
     uint64_t count;
     unsigned char *keys; /* [count], all different */
     uint8_t *present;    /* [count] */
@@ -133,6 +134,7 @@ static loom_map_config rows_config(const universe *u, uint64_t capacity)
     config.type = u->value_bytes > 0 ? LOOM_TYPE_MAP : LOOM_TYPE_SET;
     config.engine = LOOM_ENGINE_ROWS;
     config.capacity = capacity;
+    config.layout = u->layout;
     return config;
 }
 
@@ -274,7 +276,8 @@ static void change(test_run *t, loom_context *context, loom_map **map, universe 
     const uint64_t choice = random_below(&t->random, 12), n = 1 + random_below(&t->random, most);
     rows_batch b = draw_batch(t, u, n, 0), repeated = draw_batch(t, u, n, 1);
     loom_map *clone;
-    test_note("%u + %u bytes, choice %d, %llu keys", u->key_bytes, u->value_bytes, (int)choice, (unsigned long long)n);
+    test_note("%u + %u bytes, layout %d, choice %d, %llu keys", u->key_bytes, u->value_bytes, (int)u->layout,
+              (int)choice, (unsigned long long)n);
     switch (choice) {
     case 0:
         insert_rows(*map, u, &b, LOOM_KEEP, 0);
@@ -323,9 +326,12 @@ static void change(test_run *t, loom_context *context, loom_map **map, universe 
     free_rows(&repeated);
 }
 
-static const uint32_t all_forms[][2] = {{1, 0},   {1, 4},   {2, 8},     {3, 5},      {4, 4},    {8, 8},
-                                        {16, 8},  {16, 0},  {5, 1},     {12, 4},     {32, 128}, {8, 512},
-                                        {255, 3}, {256, 0}, {16, 4099}, {256, 65536}};
+enum { TOGETHER = LOOM_LAYOUT_TOGETHER, APART = LOOM_LAYOUT_APART };
+
+static const uint32_t all_forms[][3] = {
+    {1, 0},    {1, 4},          {2, 8, APART},  {3, 5},   {3, 5, APART},     {4, 4, TOGETHER}, {4, 4, APART},
+    {8, 8},    {16, 8},         {16, 8, APART}, {16, 0},  {5, 1, APART},     {12, 4},          {12, 4, APART},
+    {32, 128}, {8, 512, APART}, {255, 3},       {256, 0}, {16, 4099, APART}, {256, 65536}};
 
 TEST(test_rows_model_of_any_width, .timeout_seconds = 240, .threads = 1, .long_tier = 1)
 {
@@ -333,6 +339,7 @@ TEST(test_rows_model_of_any_width, .timeout_seconds = 240, .threads = 1, .long_t
         const uint32_t key_bytes = all_forms[form][0], value_bytes = all_forms[form][1];
         const uint64_t wanted = value_bytes > 1000 ? (t->quick ? 60 : 200) : t->quick ? 1500 : 20000;
         universe u = make_universe(key_bytes, value_bytes, wanted);
+        u.layout = (loom_layout)all_forms[form][2];
         loom_context *context = make_context(t);
         loom_map_config config = rows_config(&u, 1 + random_below(&t->random, u.count));
         loom_map *map = make_map_from(context, &config);
@@ -466,6 +473,7 @@ TEST(test_rows_churn, .timeout_seconds = 120, .threads = 1)
 {
     loom_context *context = make_context(t);
     universe u = make_universe(16, 40, 40000);
+    u.layout = LOOM_LAYOUT_APART;
     loom_map_config config = rows_config(&u, 12000);
     config.growth = 0;
     config.max_load = 0.9;
@@ -508,7 +516,7 @@ TEST(test_rows_equal_keys_leave_whole_values, .timeout_seconds = 120, .threads =
 {
     enum { ROWS = 1 << 17, DISTINCT = 50, WORDS = 9 };
     loom_context *context = make_context_with(t, 4, 1);
-    const universe shape = {.key_bytes = 24, .value_bytes = WORDS * 8};
+    const universe shape = {.key_bytes = 24, .value_bytes = WORDS * 8, .layout = LOOM_LAYOUT_APART};
     loom_map_config config = rows_config(&shape, 1000);
     loom_map *map = make_map_from(context, &config);
     uint64_t(*keys)[3] = test_allocate(ROWS * sizeof *keys), (*values)[WORDS] = test_allocate(ROWS * sizeof *values);
@@ -613,10 +621,11 @@ TEST(test_rows_is_the_default_of_other_widths)
 /* ---- Files ---------------------------------------------------------------------------------------------- */
 
 /* A flipped bit anywhere, lines and rows included, is noticed. */
-TEST(test_rows_damaged_files_are_refused)
+static void refuse_damage(test_run *t, loom_layout layout)
 {
     loom_context *context = make_context(t);
     universe u = make_universe(16, 24, 60);
+    u.layout = layout;
     loom_map_config config = rows_config(&u, 60);
     loom_map *map = make_map_from(context, &config), *loaded;
     rows_batch b = draw_batch(t, &u, u.count, 0);
@@ -624,7 +633,7 @@ TEST(test_rows_damaged_files_are_refused)
     insert_rows(map, &u, &b, LOOM_KEEP, 0);
     CHECK_OK(loom_map_save(map, test_path(t, "whole"), NULL));
     unsigned char *file = test_read_file(test_path(t, "whole"), &bytes);
-    for (size_t at = 0; at < bytes; at += t->quick ? 61 : 7) {
+    for (size_t at = 0; at < bytes; at += t->quick ? 113 : 13) {
         file[at] ^= 16;
         test_write_file(test_path(t, "damaged"), file, bytes);
         CHECK(loom_map_load(context, test_path(t, "damaged"), &loaded, NULL) != LOOM_OK);
@@ -637,12 +646,19 @@ TEST(test_rows_damaged_files_are_refused)
     loom_context_destroy(context);
 }
 
-/* The golden file of a table whose keys have the hash of byte strings: the library must read it, and write the same
- * bytes, for ever. `loom_tests --write-golden-rows DIR` writes it anew; tests/test_file_golden.c says when. */
-static loom_map *make_golden_rows(loom_context *context)
+TEST(test_rows_damaged_files_are_refused)
+{
+    refuse_damage(t, LOOM_LAYOUT_TOGETHER);
+    refuse_damage(t, LOOM_LAYOUT_APART);
+}
+
+/* The golden files of tables whose keys have the hash of byte strings, of both layouts: the library must read them, and
+ * write the same bytes, for ever. `loom_tests --write-golden-rows DIR` writes them anew; tests/test_file_golden.c says
+ * when. */
+static loom_map *make_golden_rows(loom_context *context, loom_layout layout)
 {
     enum { GOLDEN = 150 };
-    const universe shape = {.key_bytes = 16, .value_bytes = 8};
+    const universe shape = {.key_bytes = 16, .value_bytes = 8, .layout = layout};
     loom_map_config config = rows_config(&shape, GOLDEN);
     loom_map *map = NULL;
     uint64_t keys[GOLDEN][2], values[GOLDEN];
@@ -667,27 +683,37 @@ static loom_context *golden_context(void)
     return context;
 }
 
+static void golden_path(char *path, size_t bytes, const char *directory, loom_layout layout)
+{
+    snprintf(path, bytes, "%s/golden_rows_%smap_16_8.loom", directory, layout == LOOM_LAYOUT_APART ? "apart_" : "");
+}
+
 TEST_MODE(write_golden_rows, "--write-golden-rows")
 {
-    char path[512];
-    loom_context *context = golden_context();
-    loom_map *map = make_golden_rows(context);
-    snprintf(path, sizeof path, "%s/golden_rows_map_16_8.loom", argument);
-    CHECK_OK(loom_map_save(map, path, NULL));
-    loom_map_destroy(map);
-    loom_context_destroy(context);
+    for (int layout = LOOM_LAYOUT_TOGETHER; layout <= LOOM_LAYOUT_APART; layout++) {
+        char path[512];
+        loom_context *context = golden_context();
+        loom_map *map = make_golden_rows(context, (loom_layout)layout);
+        golden_path(path, sizeof path, argument, (loom_layout)layout);
+        CHECK_OK(loom_map_save(map, path, NULL));
+        loom_map_destroy(map);
+        loom_context_destroy(context);
+    }
     return 0;
 }
 
-TEST(test_rows_golden_file_of_wide_keys)
+static void check_golden_rows(test_run *t, loom_layout layout)
 {
     char path[512];
     loom_context *context = golden_context();
-    loom_map *map = make_golden_rows(context), *loaded = NULL;
+    loom_map *map = make_golden_rows(context, layout), *loaded = NULL;
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
     size_t bytes, wanted_bytes;
-    snprintf(path, sizeof path, "%s/golden_rows_map_16_8.loom", t->data);
+    golden_path(path, sizeof path, t->data, layout);
     CHECK_OK(loom_map_load(context, path, &loaded, NULL));
     checked_verify(loaded);
+    CHECK_OK(loom_map_get_config(loaded, &config));
+    CHECK_EQ(config.layout, layout);
     const uint64_t key[2] = {77, 77 * UINT64_C(0x9e3779b97f4a7c15)};
     uint64_t value = 0;
     CHECK_OK(loom_map_find(loaded, key, 1, &value, NULL, NULL, NULL, NULL));
@@ -701,4 +727,10 @@ TEST(test_rows_golden_file_of_wide_keys)
     loom_map_destroy(loaded);
     loom_map_destroy(map);
     loom_context_destroy(context);
+}
+
+TEST(test_rows_golden_files_of_wide_keys)
+{
+    check_golden_rows(t, LOOM_LAYOUT_TOGETHER);
+    check_golden_rows(t, LOOM_LAYOUT_APART);
 }

@@ -218,6 +218,13 @@ typedef enum loom_engine {
     LOOM_ENGINE_ROWS = 5     /* maps, sets, counters; any widths; cpu machine: byte strings, too */
 } loom_engine;
 
+/* Tables of the rows engine: where the key and the value of an entry lie. */
+typedef enum loom_layout {
+    LOOM_LAYOUT_DEFAULT = 0,  /* the library chooses: together */
+    LOOM_LAYOUT_TOGETHER = 1, /* side by side: best if lookups find their keys and read the values */
+    LOOM_LAYOUT_APART = 2     /* keys in one array, values in another: best if values are seldom read */
+} loom_layout;
+
 typedef enum loom_feature {
     LOOM_FEATURE_BUILD = 1,
     LOOM_FEATURE_INSERT = 2,

@@ -136,12 +136,16 @@ typedef struct loom_map_config {
      * Otherwise 0. */
     uint64_t most_key_bytes;
     uint64_t most_value_bytes;
+
+    /* Tables of the rows engine: keys and values side by side, or in two arrays. A file stores it,
+     * and a table keeps it when it grows. Sets, and other engines: 0. */
+    loom_layout layout;
 } loom_map_config;
 
 #define LOOM_MAP_CONFIG_INIT                                                                                       \
     {                                                                                                              \
         sizeof(loom_map_config), 0, 0, 0, 0.0, LOOM_ENGINE_DEFAULT, 0, 0, LOOM_TYPE_DEFAULT, 2.0, 0, 0.0, 0, 0, 0, \
-            0.0, 0, 0, 0                                                                                           \
+            0.0, 0, 0, 0, LOOM_LAYOUT_DEFAULT                                                                      \
     }
 
 /* Tells how much memory loom_map_create(config) and builds will take.

@@ -34,6 +34,11 @@ static loom_status check_options(loom_context *context, const loom__engine *engi
                     "engine have byte strings (LOOM_VARIABLE); set 0",
                     (unsigned long long)config->string_bytes, (unsigned long long)config->most_key_bytes,
                     (unsigned long long)config->most_value_bytes);
+    RETURN_ERROR_IF(
+        config->layout != LOOM_LAYOUT_DEFAULT && !(engine->options & LOOM__OPTION_LAYOUT), LOOM_INVALID_ARGUMENT,
+        "layout = %d: only tables of the rows engine (LOOM_ENGINE_ROWS) have a choice of layouts; set 0, or "
+        "use that engine",
+        (int)config->layout);
     RETURN_ERROR_IF((config->first_bucket != 0 || config->bucket_growth != 0) &&
                         !(engine->options & LOOM__OPTION_BUCKETS),
                     LOOM_INVALID_ARGUMENT,

@@ -109,8 +109,8 @@ loom__room loom__map_table_room(const loom__table *table)
 loom_map_config loom__map_table_config(const loom__table *table, loom__room room)
 {
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
-    if (table->engine->options & (LOOM__OPTION_LISTS | LOOM__OPTION_STRINGS))
-        table->engine->tell_config(table, &config); /* most_values_per_key; most_key_bytes, most_value_bytes */
+    if (table->engine->options & (LOOM__OPTION_LISTS | LOOM__OPTION_STRINGS | LOOM__OPTION_LAYOUT))
+        table->engine->tell_config(table, &config); /* most_values_per_key; most_…_bytes; layout */
     config.key_bytes = table->is.key_bytes;
     config.value_bytes = table->is.value_bytes;
     config.max_load = table->is.max_load;

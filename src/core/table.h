@@ -8,9 +8,9 @@
 #include "core/kernels.h"
 
 enum {
-    LOOM__MOST_REGIONS = 4,
+    LOOM__MOST_REGIONS = 5,
     LOOM__MOST_PARAMETERS = 6,
-    LOOM__VIEW_WORDS = 48 /* 8-byte words of a view struct; a device view has room for 22 */
+    LOOM__VIEW_WORDS = 52 /* 8-byte words of a view struct; a device view has room for 22 */
 };
 
 /* What a file says about a table. */
@@ -44,7 +44,8 @@ typedef enum loom__section {
     LOOM__SECTION_CODES = 2,
     LOOM__SECTION_VALUES = 3,
     LOOM__SECTION_ROWS = 4,
-    LOOM__SECTION_STRINGS = 5
+    LOOM__SECTION_STRINGS = 5,
+    LOOM__SECTION_ROW_VALUES = 6
 } loom__section;
 
 struct loom__region {

@@ -15,14 +15,12 @@ typedef struct loom__table_slots {
     loom__slot_kind kind;
     uint64_t line_offset, line_stride;   /* from a partition's start to bucket 0's line, and from line to line */
     uint64_t value_offset, value_stride; /* the same for values of 4 or 8 bytes outside the line */
-    /* Slots may have rows outside the line. A row holds a key, a value, or a key and then a value, of any width. If the
-     * row holds the key, the line holds a number that only says whether there is a key. With rows, slot_value_bytes of
-     * `kind` is 0. */
-    uint32_t row_key_bytes, row_value_bytes; /* 0: not in the row; both 0: no rows */
-    unsigned char *rows;                     /* row of slot 0 of bucket 0 of partition 0 */
-    uint64_t row_partition_bytes;            /* from the rows of a partition to those of the next one */
-    uint32_t row_bytes;                      /* from slot to slot; the rows of a partition lie without gaps */
-    uint32_t row_value_offset;               /* from a row to its value */
+    /* Slots may have rows outside the line. A row holds a key, a value, or both, of any width. If the row holds the
+     * key, the line holds a number that only says whether there is a key. With rows, slot_value_bytes of `kind` is 0.
+     * Rows are numbered over the table. */
+    uint32_t row_key_bytes, row_value_bytes;   /* 0: not in the row; both 0: no rows */
+    unsigned char *rows, *row_values;          /* key and value of row 0 */
+    uint32_t row_key_stride, row_value_stride; /* from key to key, and from value to value */
     uint32_t row_variable; /* LOOM__VARIABLE_…: the row refers to strings in the heap (engines/open/open_rows.h) */
     /* Multimaps: a slot's value is a handle (core/list_handle.h) of a list of such values in the heap; 0: it is not. */
     uint32_t list_value_bytes;
@@ -53,10 +51,16 @@ LOOM_BOTH int loom__slots_have_handles_in_rows(const loom__table_slots *table)
     return table->list_value_bytes != 0 && table->row_key_bytes != 0;
 }
 
-/* Offset of a slot's row from `rows`. */
+/* The number of a slot's row. */
 LOOM_BOTH uint64_t loom__slot_row(const loom__table_slots *table, uint32_t partition, uint32_t bucket, uint32_t slot)
 {
-    return partition * table->row_partition_bytes + ((uint64_t)bucket * table->slots + slot) * table->row_bytes;
+    return ((uint64_t)partition * table->buckets + bucket) * table->slots + slot;
+}
+
+LOOM_BOTH unsigned char *loom__slot_row_key(const loom__table_slots *table, uint32_t partition, uint32_t bucket,
+                                            uint32_t slot)
+{
+    return table->rows + loom__slot_row(table, partition, bucket, slot) * table->row_key_stride;
 }
 
 /* Loads a key, a tag or a value. It is aligned to its width; a GPU must know the alignment to load it in one access. */
@@ -84,7 +88,7 @@ LOOM_BOTH unsigned char *loom__slot_value_at(const loom__table_slots *table, uin
                                              uint32_t slot)
 {
     if (loom__slots_have_handles_in_rows(table))
-        return table->rows + loom__slot_row(table, partition, bucket, slot) + table->row_value_offset;
+        return table->row_values + loom__slot_row(table, partition, bucket, slot) * table->row_value_stride;
     if (!slot_values_apart(table->kind))
         return loom__slot_key_at(table, partition, bucket, slot) + slot_key_bytes(table->kind);
     return table->base + partition * table->partition_bytes + table->value_offset + bucket * table->value_stride +

@@ -584,10 +584,11 @@ static size_t repair_2(unsigned char *file, size_t bytes)
     const int lists = is.type == LOOM_TYPE_MULTIMAP;
     const int perfect = is.engine == LOOM_ENGINE_PERFECT && is.type != LOOM_TYPE_FILTER && !lists;
     const int rows = has_rows(&is), strings = has_strings(&is);
+    const int apart = rows && !strings && is.value_bytes > 0 && head.table.parameters[3] % 2 == 1;
     const uint64_t partition_bytes = partition_bytes_of(is.engine, is.type, is.key_bytes, is.value_bytes, is.buckets);
     head.file = (loom__file_header){.byte_order = FILE_BYTE_ORDER, .version = FILE_VERSION, .tables = 1};
     memcpy(head.file.magic, FILE_MAGIC, sizeof head.file.magic);
-    head.file.sections = strings ? 3 : perfect || lists || rows ? 2 : 1;
+    head.file.sections = strings || apart ? 3 : perfect || lists || rows ? 2 : 1;
     head.file.header_bytes = loom__file_header_bytes(1, head.file.sections);
     head.table.key_bytes = is.key_bytes;
     head.table.value_bytes = is.value_bytes;
@@ -602,6 +603,8 @@ static size_t repair_2(unsigned char *file, size_t bytes)
         memset(head.table.parameters, 0, sizeof head.table.parameters);
     memset(head.table.parameters + 4, 0, 2 * sizeof head.table.parameters[0]);
     head.table.parameters[0] = is.parameter;
+    if (rows)
+        head.table.parameters[3] = (uint64_t)apart;
     head.table.reserved_4 = 0;
     memset(head.table.reserved_8, 0, sizeof head.table.reserved_8);
     memset(head.sections, 0, sizeof head.sections);
@@ -609,9 +612,12 @@ static size_t repair_2(unsigned char *file, size_t bytes)
     if (perfect)
         head.sections[1] =
             (loom__file_section){.id = 2, .bytes = is.partitions * is.parameter * 8, .unit = is.parameter * 8};
-    const uint64_t unit = is.buckets * 28 * row_bytes_of(is.key_bytes, is.value_bytes);
+    const uint64_t row_bytes = apart ? is.key_bytes : row_bytes_of(is.key_bytes, is.value_bytes);
+    const uint64_t unit = is.buckets * 28 * row_bytes, value_unit = (uint64_t)is.buckets * 28 * is.value_bytes;
     if (rows)
         head.sections[1] = (loom__file_section){.id = 4, .bytes = is.partitions * unit, .unit = unit};
+    if (apart)
+        head.sections[2] = (loom__file_section){.id = 6, .bytes = is.partitions * value_unit, .unit = value_unit};
     if (strings)
         head.sections[2] =
             (loom__file_section){.id = 5, .bytes = is.parameter > 64 ? is.parameter : 64, .unit = 1 << 16};

@@ -9,7 +9,7 @@
 
 #include "../../src/core/file_layout.h"
 
-enum { SURGERY_SECTIONS = 3, SURGERY_HEAD_BYTES = 64 + 128 + 64 /* of a file with one section */ };
+enum { SURGERY_SECTIONS = 4, SURGERY_HEAD_BYTES = 64 + 128 + 64 /* of a file with one section */ };
 
 /* All that stands before the first section's checksums. Sections that the file does not have are zero. */
 typedef struct surgery_head {

@@ -72,6 +72,7 @@ typedef struct universe {
     uint8_t *present;
     uint64_t *numbers; /* the value of a present key follows from its number */
     loom_type type;
+    loom_layout layout;
 } universe;
 
 static int is_too_long(const universe *u, uint64_t key)
@@ -140,6 +141,7 @@ static loom_map_config config_of(const universe *u, uint64_t capacity)
     config.value_bytes = u->value_bytes;
     config.type = u->type;
     config.capacity = capacity;
+    config.layout = u->layout;
     config.most_key_bytes = u->key_bytes == LOOM_VARIABLE ? u->most_key : 0;
     config.most_value_bytes = u->value_bytes == LOOM_VARIABLE ? u->most_value : 0;
     return config;

@@ -192,11 +192,6 @@ static void draw_table(uint64_t seed, int tiny)
     const loom__open_shape shape = {now.c->strings ? SLOT_STRING : SLOT_TAG, PARTITIONS, now.buckets};
     const uint64_t line_bytes = PARTITIONS * open_partition_bytes(SLOT_TAG, now.buckets);
     now.view = (loom__rows_view){.lines = loom__open_view_make(&shape, TABLE_SEED),
-                                 .key_bytes = key_bytes,
-                                 .value_bytes = value_bytes,
-                                 .row_bytes = open_row_bytes_of(variable, key_bytes, value_bytes),
-                                 .value_offset = open_row_value_offset(key_bytes, value_bytes),
-                                 .variable = variable,
                                  .heap_room = variable != 0 ? HEAP_BYTES : 0,
                                  .most_key_bytes = SIMT_ROWS_MOST_KEY,
                                  .most_value_bytes = SIMT_ROWS_MOST_VALUE};
@@ -209,8 +204,12 @@ static void draw_table(uint64_t seed, int tiny)
     lines->stale = lines->marks + PARTITIONS;
     lines->retired_slots = lines->stale + PARTITIONS;
     now.away = lines->retired_slots + PARTITIONS;
-    now.view.rows = (unsigned char *)(now.away + 2);
-    now.bytes = (size_t)(now.view.rows - memory) + PARTITIONS * now.room * now.view.row_bytes;
+    const uint32_t apart = (uint32_t)(seed / 11 % 2); /* every case has tables of both layouts */
+    unsigned char *rows = (unsigned char *)(now.away + 2);
+    unsigned char *behind =
+        rows + (uint64_t)PARTITIONS * now.room * open_row_key_stride(variable, key_bytes, value_bytes, apart);
+    open_set_rows(&now.view, variable, key_bytes, value_bytes, apart, rows, behind);
+    now.bytes = (size_t)(behind - memory) + (apart ? PARTITIONS * now.room * value_bytes : 0);
     if (variable != 0) {
         now.view.strings = (loom__string_totals *)(void *)(memory + now.bytes);
         now.view.heap = (unsigned char *)(now.view.strings + 1);
@@ -330,9 +329,13 @@ static void name_word(const void *at, char *text, size_t bytes)
     } else if (now.view.heap != NULL && place >= (const unsigned char *)now.view.strings) {
         snprintf(text, bytes, place < (const unsigned char *)now.view.strings + 8 ? "used" : "unused");
     } else if (place >= now.view.rows) {
-        const uint64_t row = (uint64_t)(place - now.view.rows) / now.view.row_bytes;
-        snprintf(text, bytes, "p%u b%u row %u, byte %u", (unsigned)(row / now.room), (unsigned)(row % now.room / SLOTS),
-                 (unsigned)(row % SLOTS), (unsigned)((uint64_t)(place - now.view.rows) % now.view.row_bytes));
+        const int value = now.view.apart && place >= now.view.values;
+        const uint64_t from = (uint64_t)(place - (value ? now.view.values : now.view.rows));
+        const uint32_t stride = value ? now.view.value_stride : now.view.key_stride;
+        const uint64_t row = from / stride;
+        snprintf(text, bytes, "p%u b%u row %u, byte %u%s", (unsigned)(row / now.room),
+                 (unsigned)(row % now.room / SLOTS), (unsigned)(row % SLOTS), (unsigned)(from % stride),
+                 value ? " of the value" : "");
     } else if (line >= PARTITIONS * now.buckets) {
         snprintf(text, bytes, "size, marks or counts");
     } else if (inside == OPEN_WORD_OFFSET) {
@@ -402,7 +405,7 @@ static uint32_t times_in(uint32_t key, uint32_t bucket)
     uint32_t times = 0;
     for (uint32_t slot = 0; slot < SLOTS; slot++)
         times += tags[bucket * OPEN_LINE_BYTES / 2 + slot] == tag &&
-                 memcmp(open_row(&now.view, 0, bucket, slot), &now.keys[key], now.view.key_bytes) == 0;
+                 memcmp(open_row(&now.view, 0, bucket, slot).key, &now.keys[key], now.view.key_bytes) == 0;
     return times;
 }
 

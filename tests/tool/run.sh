@@ -243,6 +243,7 @@ unused filter --concurrent-reads 'map, perfect and threads' yes
 unused threads --load "$loaded" 0.5
 unused widths --batch 'map, perfect, filter and threads' 5
 unused map --callers threads 2
+unused map --layout widths apart
 unused map --values-per-key multi 2
 unused map --first-bucket multi 2
 unused map --bucket-growth multi 2
@@ -261,7 +262,7 @@ runs tool_used_filter filter --engine bloom --n 10 --queries 10 --absent 5 --bit
 runs tool_used_threads threads --engine open --n 10 --batch 5 --callers 1,2 --concurrent-reads yes --key-bytes 8 \
     --value-bytes 8
 runs tool_used_widths widths --n 10 --load 0.5 --hit 50 --engine rows --key-bytes 33 --value-bytes 7 --ops find \
-    --repeat 1
+    --layout apart --repeat 1
 runs tool_used_filter_of_wide_keys filter --n 10 --key-bytes 256
 no_bench tool_width_of_map 'The case map wants --key-bytes 4 or 8; other widths are for filter and widths.' \
     map widths --key-bytes 16
@@ -400,9 +401,12 @@ holds tool_widths_rows [ "$(cells bytes_per_entry | grep -c '^[1-9]')" = 14 ]
 run bench widths "${tiny[@]}" --engine rows --key-bytes 33 --value-bytes 7 --load 0.5,0.9
 holds tool_widths_given_is_right exits_with 0
 holds tool_widths_given_checked are check ok
-holds tool_widths_given_ops are op 'build find insert'
+holds tool_widths_given_ops are op 'build contains find insert'
 holds tool_widths_given_hits are hit ' 0.0000 100.0000'
-holds tool_widths_given_share [ "$(cells share | grep -c '^[0-9]')" = 4 ]
+holds tool_widths_given_share [ "$(cells share | grep -c '^[0-9]')" = 8 ]
+run bench widths "${tiny[@]}" --layout apart --ops build
+holds tool_widths_apart_exit_code exits_with 0
+holds tool_widths_apart are check 'left out ok'
 run bench widths "${tiny[@]}" --engine open --ops build
 holds tool_widths_left_out_exit_code exits_with 0
 holds tool_widths_left_out are check 'left out ok'

@@ -81,6 +81,8 @@ static int print_stats(const char *path, loom_map *map)
     printf("%s: a %s, engine %s\n", path, type, bench_engine_name(stats.engine));
     print_width("key bytes", stats.key_bytes, config.most_key_bytes);
     print_width("value bytes", stats.value_bytes, config.most_value_bytes);
+    if (config.layout != LOOM_LAYOUT_DEFAULT && stats.value_bytes != 0)
+        printf("  keys and values        %s\n", config.layout == LOOM_LAYOUT_APART ? "apart" : "together");
     printf("  keys                   %" PRIu64 "\n", stats.distinct);
     if (stats.key_bytes == LOOM_VARIABLE || stats.value_bytes == LOOM_VARIABLE)
         print_strings(&stats);

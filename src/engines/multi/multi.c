@@ -166,11 +166,9 @@ static void attach_rows(loom__table *table)
 {
     loom__wide_multi_view *view = (loom__wide_multi_view *)(void *)table->view;
     loom__rows_view *rows = &view->rows;
-    *rows = (loom__rows_view){.lines = view->list_view.directory, .key_bytes = table->is.key_bytes};
-    rows->rows = table->regions[table->region_count - 2].memory;
-    rows->value_bytes = MULTI_HANDLE_BYTES;
-    rows->row_bytes = row_bytes_of(&table->is);
-    rows->value_offset = open_row_value_offset(rows->key_bytes, rows->value_bytes);
+    *rows = (loom__rows_view){.lines = view->list_view.directory};
+    open_set_rows(rows, 0, table->is.key_bytes, MULTI_HANDLE_BYTES, 0, table->regions[table->region_count - 2].memory,
+                  NULL);
 }
 
 void loom__multi_attach(loom__table *table)

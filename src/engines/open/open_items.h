@@ -65,7 +65,7 @@ LOOM_LANE open_found open_find_row_of(loom__slot_kind kind, int shared, lane_gro
     const open_look look = open_find_turn(kind, shared, group, view, walk, active);
     open_found answer;
     if (look.mine && to != NULL) {
-        const unsigned char *at = open_row_at(view, walk, look.slot) + rows->value_offset;
+        const unsigned char *at = open_row_at(view, walk, look.slot).value;
         if (open_has_string_values(kind, rows)) {
             const open_stored there = open_load_reference(at);
             loom__string *string = (loom__string *)(void *)to;
@@ -121,9 +121,9 @@ LOOM_LANE void open_store_together(int shared, lane_group group, const loom__ope
     const uint32_t words = lane_words(group), lanes = 8 / words, lane = lane_first_word(group) / words;
     const uint32_t none = open_slots(SLOT_TAG), slot = lane_least(group, stored ? walk->free_slot : none);
     if (stored) {
-        unsigned char *row = open_row(rows, walk->partition_index, walk->free_bucket, slot);
-        open_store_part(row, walk->key, rows->key_bytes, lane, lanes);
-        open_store_part(row + rows->value_offset, value, rows->value_bytes, lane, lanes);
+        const open_row_place row = open_row(rows, walk->partition_index, walk->free_bucket, slot);
+        open_store_part(row.key, walk->key, rows->key_bytes, lane, lanes);
+        open_store_part(row.value, value, rows->value_bytes, lane, lanes);
     }
     lane_join(group, shared); /* all parts come before the ready bit */
     if (stored && walk->free_slot != none)

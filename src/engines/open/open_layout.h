@@ -182,9 +182,9 @@ LOOM_BOTH loom__table_slots open_table_slots(const loom__open_view *view)
     table.line_stride = open_line_stride(kind);
     table.value_offset = open_value_offset(kind, view->buckets);
     table.value_stride = open_value_stride(kind);
-    table.row_key_bytes = table.row_value_bytes = table.row_bytes = table.row_value_offset = table.row_variable = 0;
-    table.rows = NULL;
-    table.row_partition_bytes = 0;
+    table.row_key_bytes = table.row_value_bytes = table.row_key_stride = table.row_value_stride = 0;
+    table.row_variable = 0;
+    table.rows = table.row_values = NULL;
     table.list_value_bytes = 0;
     table.heap = NULL;
     table.empty[0] = view->empty[0];

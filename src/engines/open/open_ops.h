@@ -489,7 +489,7 @@ LOOM_LANE open_outcome open_insert_alone(loom__slot_kind kind, slot_mode mode, l
  * is then in slot walk->free_slot of bucket walk->bucket. False: the partition is full. Each round leaves a bucket,
  * takes a slot, or loses one to another lane. */
 LOOM_LANE lane_truth open_place_row(loom__slot_kind kind, int shared, lane_group alone, const loom__open_view *view,
-                                    open_walk *walk, const unsigned char *row)
+                                    open_walk *walk, open_row_place row)
 {
     const uint32_t stride = slot_stride(kind);
     while (walk->depth < view->buckets) {

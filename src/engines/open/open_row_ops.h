@@ -6,19 +6,19 @@
 #include "engines/open/open_string_ops.h"
 
 /* The row of a slot of the bucket where the walk stands. */
-LOOM_LANE unsigned char *open_row_at(const loom__open_view *view, const open_walk *walk, uint32_t slot)
+LOOM_LANE open_row_place open_row_at(const loom__open_view *view, const open_walk *walk, uint32_t slot)
 {
     return open_row(open_rows_of(view), walk->partition_index, walk->bucket, slot);
 }
 
-/* Whether the row's key is the walk's. */
+/* Whether the key of a row, which is at `key`, is the walk's. */
 LOOM_LANE lane_truth open_same_key(loom__slot_kind kind, const loom__open_view *view, const open_walk *walk,
-                                   const unsigned char *row)
+                                   const unsigned char *key)
 {
     const loom__rows_view *rows = open_rows_of(view);
     if (open_has_string_keys(kind, rows))
-        return open_same_string(rows, walk, row);
-    return lane_same_bytes(row, (const unsigned char *)(uintptr_t)walk->key, rows->key_bytes);
+        return open_same_string(rows, walk, key);
+    return lane_same_bytes(key, (const unsigned char *)(uintptr_t)walk->key, rows->key_bytes);
 }
 
 /* Of this lane's slots with the key's tag, drops those before the slot that holds the key. The result is
@@ -38,7 +38,7 @@ LOOM_LANE lane_slots open_verify(loom__slot_kind kind, int shared, const loom__o
         const uint32_t slot = lane_first(tagged, slot_stride(SLOT_TAG));
         if (!(ready >> slot & 1))
             *waits = 1;
-        else if (open_same_key(kind, view, walk, open_row_at(view, walk, slot)))
+        else if (open_same_key(kind, view, walk, open_row_at(view, walk, slot).key))
             break;
     }
     return tagged;
@@ -74,14 +74,14 @@ LOOM_LANE void open_store_row(loom__slot_kind kind, const loom__open_view *view,
                               uint32_t slot, uint64_t value)
 {
     const loom__rows_view *rows = open_rows_of(view);
-    unsigned char *row = open_row(rows, walk->partition_index, bucket, slot);
+    const open_row_place row = open_row(rows, walk->partition_index, bucket, slot);
     if (kind == SLOT_STRING) {
         open_store_strings(rows, walk, row, value);
         return;
     }
-    lane_write_bytes(row, (const unsigned char *)(uintptr_t)walk->key, rows->key_bytes);
+    lane_write_bytes(row.key, (const unsigned char *)(uintptr_t)walk->key, rows->key_bytes);
     if (rows->value_bytes > 0)
-        lane_write_bytes(row + rows->value_offset, (const unsigned char *)(uintptr_t)value, rows->value_bytes);
+        lane_write_bytes(row.value, (const unsigned char *)(uintptr_t)value, rows->value_bytes);
 }
 
 /* Reads or writes the value of a row, which is no number and may take many accesses. The lane takes the slot by
@@ -91,7 +91,7 @@ LOOM_LANE lane_truth open_meet_wide(loom__slot_kind kind, slot_mode mode, int sh
                                     open_walk *walk, uint32_t slot, const uint64_t *value)
 {
     const loom__rows_view *rows = open_rows_of(view);
-    unsigned char *at = open_row_at(view, walk, slot) + rows->value_offset;
+    unsigned char *at = open_row_at(view, walk, slot).value;
     uint64_t *word = (uint64_t *)(open_line(SLOT_TAG, walk, walk->bucket) + OPEN_WORD_OFFSET);
     const uint64_t ready = (uint64_t)1 << slot;
     if (shared && !(lane_and_8(word, ~ready, shared) & ready))
@@ -118,7 +118,7 @@ LOOM_LANE lane_truth open_meet_row(loom__slot_kind kind, slot_mode mode, loom__c
                                    const loom__open_view *view, open_walk *walk, uint32_t slot, const uint64_t *value)
 {
     const loom__rows_view *rows = open_rows_of(view);
-    unsigned char *at = open_row_at(view, walk, slot) + rows->value_offset;
+    unsigned char *at = open_row_at(view, walk, slot).value;
     uint64_t number = 0;
     if (mode == SLOT_KEEP || mode == SLOT_LOCATE || rows->value_bytes == 0 || (mode == SLOT_FETCH && value[1] == 0))
         return 1;
@@ -146,26 +146,29 @@ LOOM_LANE lane_truth open_meet_row(loom__slot_kind kind, slot_mode mode, loom__c
 /* Puts a copy of a row into a slot that was free. The strings of the row stay where they are. False: another lane took
  * the slot first. */
 LOOM_LANE lane_truth open_put_row(int shared, const loom__open_view *view, const open_walk *walk, uint32_t bucket,
-                                  uint32_t slot, const unsigned char *row)
+                                  uint32_t slot, open_row_place row)
 {
     const loom__rows_view *rows = open_rows_of(view);
+    const open_row_place to = open_row(rows, walk->partition_index, bucket, slot);
     unsigned char *line = open_line(SLOT_TAG, walk, bucket);
     if (!slot_swap_tag(shared, line, slot, walk->tag))
         return 0;
-    lane_write_bytes(open_row(rows, walk->partition_index, bucket, slot), row, rows->row_bytes);
+    lane_write_bytes(to.key, row.key, rows->key_bytes);
+    if (rows->value_bytes > 0)
+        lane_write_bytes(to.value, row.value, rows->value_bytes);
     lane_release(shared); /* as in open_claim */
     lane_or_8((uint64_t *)(line + OPEN_WORD_OFFSET), (uint64_t)1 << slot, shared);
     return 1;
 }
 
-/* The walk of a row's key, which belongs to `partition` and has this tag. Strings are not read: the row has the lower
- * half of the hash. The walk has no key. */
+/* The walk of a row's key, which is at `key`, belongs to `partition` and has this tag. Strings are not read: the row
+ * has the lower half of the hash. The walk has no key. */
 LOOM_LANE open_walk open_start_row(loom__slot_kind kind, const loom__open_view *view, uint32_t partition, uint32_t tag,
-                                   const unsigned char *row)
+                                   const unsigned char *key)
 {
     if (!open_has_string_keys(kind, open_rows_of(view)))
-        return open_start(kind, view, (uint64_t)(uintptr_t)row);
-    open_walk walk = open_start_at(kind, view, 0, open_load_reference(row).mark);
+        return open_start(kind, view, (uint64_t)(uintptr_t)key);
+    open_walk walk = open_start_at(kind, view, 0, open_load_reference(key).mark);
     walk.partition_index = partition;
     walk.partition = view->base + loom__multiply_wide(partition, view->partition_bytes);
     walk.tag = tag;

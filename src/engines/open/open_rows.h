@@ -4,18 +4,24 @@
  *   line               | tag | tag | … 28 tags of 2 bytes …                            | word |
  *                      0                                                               56    64
  *   word               from bit 0: 28 ready bits, 36 filter bits
- *   row                | key | padding | value | padding |
+ *   rows, together     | key | padding | value | padding |, one row behind the other
+ *   rows, apart        | key | key | …      and in another region      | value | value | …
  *
- * The lines of a table lie together, as those of every open table. Rows lie in a region of their own, at the same slot
- * number: the row of slot s of bucket b of partition p is row (p * buckets + b) * 28 + s. Lines stay dense, and their
- * number does not depend on the widths.
+ * The lines of a table lie together, as those of every open table. A *row* is the key and the value of a slot. Rows lie
+ * outside of the lines, at the same slot number: slot s of bucket b of partition p has row (p * buckets + b) * 28 + s.
+ * Lines stay dense, and their number does not depend on the widths.
+ *
+ * Two layouts (loom_layout): the key and the value of a row lie together, or all keys lie in one region and all values
+ * in another. For both, key i is at rows + i * key_stride and value i at values + i * value_stride. So no algorithm
+ * asks for the layout.
  *
  * A tag is 16 bits of the key's hash. Tag 0 marks a free slot, and tag 0xffff is reserved for retired slots, so keys
  * have tags 1 .. 0xfffe and every key is legal. Keys with equal tags are told apart by their rows: the full key is
  * always compared. Where a line holds 22 other keys, a lookup reads a row in vain once in 65,534 / 22 times.
  *
  * A value of 4 or 8 bytes may be a number, on which atomics work. So values are aligned to the largest power of two
- * that divides their width, but to no more than 8 bytes. There is no other padding.
+ * that divides their width, but to no more than 8 bytes. There is no other padding. Apart, there is none at all: in a
+ * dense array every value is aligned like that.
  *
  * In a walk (open_ops.h) `key` is the address of the wanted key, in memory that nobody writes. A value that is passed
  * to an operation is the address of its bytes, too.
@@ -71,16 +77,17 @@ typedef struct loom__string_totals {
 /* The view struct of a table with rows. */
 typedef struct loom__rows_view {
     loom__open_view lines; /* first: the algorithms of open tables take this struct, too */
-    unsigned char *rows;   /* row of slot 0 of bucket 0 of partition 0 */
+    unsigned char *rows;   /* key of slot 0 of bucket 0 of partition 0 */
+    unsigned char *values; /* value of the same slot */
     uint32_t key_bytes, value_bytes;
-    uint32_t row_bytes;    /* from row to row */
-    uint32_t value_offset; /* from a row to its value */
+    uint32_t key_stride, value_stride; /* from key to key, and from value to value */
+    uint32_t apart;                    /* the layout; only hints and sizes depend on it */
+    uint32_t variable;                 /* LOOM__VARIABLE_… */
     /* SLOT_STRING; otherwise 0. key_bytes and value_bytes are those of references then. */
     unsigned char *heap;
     loom__string_totals *strings;
     uint64_t heap_room; /* bytes; a multiple of OPEN_PIECE_ALIGNMENT */
     uint32_t most_key_bytes, most_value_bytes;
-    uint32_t variable; /* LOOM__VARIABLE_… */
     /* While a loaded table is checked: a bit for each OPEN_PIECE_ALIGNMENT bytes of the heap, set if a string that was
      * surveyed lies there. Otherwise NULL. */
     uint64_t *piece_map;
@@ -122,6 +129,16 @@ LOOM_BOTH uint32_t open_row_bytes_of(uint32_t variable, uint32_t key_bytes, uint
     return variable == 0 ? bytes : (bytes + OPEN_ROW_ALIGNMENT - 1) / OPEN_ROW_ALIGNMENT * OPEN_ROW_ALIGNMENT;
 }
 
+LOOM_BOTH uint32_t open_row_key_stride(uint32_t variable, uint32_t key_bytes, uint32_t value_bytes, uint32_t apart)
+{
+    return apart ? key_bytes : open_row_bytes_of(variable, key_bytes, value_bytes);
+}
+
+LOOM_BOTH uint32_t open_row_value_stride(uint32_t variable, uint32_t key_bytes, uint32_t value_bytes, uint32_t apart)
+{
+    return apart ? value_bytes : open_row_bytes_of(variable, key_bytes, value_bytes);
+}
+
 /* Bytes of a piece for a string. */
 LOOM_BOTH uint64_t open_piece_of(uint64_t length)
 {
@@ -136,10 +153,42 @@ LOOM_BOTH int open_row_has_number(const loom__rows_view *view)
 
 /* ---- Places ---- */
 
-LOOM_LANE unsigned char *open_row(const loom__rows_view *view, uint32_t partition, uint32_t bucket, uint32_t slot)
+/* Where a row lies. In sets `value` is any address. */
+typedef struct open_row_place {
+    unsigned char *key, *value;
+} open_row_place;
+
+/* Row i, counted over the table. */
+LOOM_LANE open_row_place open_row_of_number(const loom__rows_view *view, uint64_t i)
 {
-    const uint64_t buckets = loom__multiply_wide(partition, view->lines.buckets) + bucket;
-    return view->rows + (buckets * open_slots(SLOT_TAG) + slot) * view->row_bytes;
+    open_row_place row;
+    row.key = view->rows + i * view->key_stride;
+    row.value = view->values + i * view->value_stride;
+    return row;
+}
+
+LOOM_LANE uint64_t open_row_number(const loom__rows_view *view, uint32_t partition, uint32_t bucket, uint32_t slot)
+{
+    return (loom__multiply_wide(partition, view->lines.buckets) + bucket) * open_slots(SLOT_TAG) + slot;
+}
+
+LOOM_LANE open_row_place open_row(const loom__rows_view *view, uint32_t partition, uint32_t bucket, uint32_t slot)
+{
+    return open_row_of_number(view, open_row_number(view, partition, bucket, slot));
+}
+
+/* Sets the view's members about rows. `variable`: LOOM__VARIABLE_…; `first_value` counts only if values lie apart. */
+LOOM_BOTH void open_set_rows(loom__rows_view *view, uint32_t variable, uint32_t key_bytes, uint32_t value_bytes,
+                             uint32_t apart, unsigned char *first_key, unsigned char *first_value)
+{
+    view->variable = variable;
+    view->key_bytes = key_bytes;
+    view->value_bytes = value_bytes;
+    view->apart = apart;
+    view->key_stride = open_row_key_stride(variable, key_bytes, value_bytes, apart);
+    view->value_stride = open_row_value_stride(variable, key_bytes, value_bytes, apart);
+    view->rows = first_key;
+    view->values = apart || first_key == NULL ? first_value : first_key + open_row_value_offset(key_bytes, value_bytes);
 }
 
 LOOM_BOTH loom__table_slots open_rows_table_slots(const loom__rows_view *view)
@@ -148,9 +197,9 @@ LOOM_BOTH loom__table_slots open_rows_table_slots(const loom__rows_view *view)
     table.row_key_bytes = view->key_bytes;
     table.row_value_bytes = view->value_bytes;
     table.rows = view->rows;
-    table.row_bytes = view->row_bytes;
-    table.row_partition_bytes = (uint64_t)view->lines.buckets * open_slots(SLOT_TAG) * view->row_bytes;
-    table.row_value_offset = view->value_offset;
+    table.row_values = view->values;
+    table.row_key_stride = view->key_stride;
+    table.row_value_stride = view->value_stride;
     table.row_variable = view->variable;
     table.heap = view->heap;
     return table;

@@ -127,47 +127,48 @@ LOOM_STEP void open_drop_piece(const loom__open_view *view, open_walk *walk, uin
 }
 
 /* The strings of a row that was erased. */
-LOOM_STEP void open_drop_strings(const loom__open_view *view, const open_walk *walk, const unsigned char *row)
+LOOM_STEP void open_drop_strings(const loom__open_view *view, const open_walk *walk, open_row_place row)
 {
     const loom__rows_view *rows = open_rows_of(view);
     uint64_t bytes = 0;
     if (rows->variable & LOOM__VARIABLE_KEYS)
-        bytes += open_piece_of(open_load_reference(row).length);
+        bytes += open_piece_of(open_load_reference(row.key).length);
     if (rows->variable & LOOM__VARIABLE_VALUES)
-        bytes += open_load_reference(row + rows->value_offset).mark;
+        bytes += open_load_reference(row.value).mark;
     open_count_unused(rows, walk->partition_index, bytes);
 }
 
 /* ---- keys ---- */
 
-/* The key of a row, as walks take it. *own holds the reference, if it needs one. The reference must be sound. */
-LOOM_LANE uint64_t open_key_of_row(loom__slot_kind kind, const loom__open_view *view, const unsigned char *row,
+/* The key of a row, as walks take it; the row has it at `key`. *own holds the reference, if it needs one. The reference
+ * must be sound. */
+LOOM_LANE uint64_t open_key_of_row(loom__slot_kind kind, const loom__open_view *view, const unsigned char *key,
                                    loom__string *own)
 {
     const loom__rows_view *rows = open_rows_of(view);
     if (!open_has_string_keys(kind, rows))
-        return (uint64_t)(uintptr_t)row;
-    const open_stored there = open_load_reference(row);
+        return (uint64_t)(uintptr_t)key;
+    const open_stored there = open_load_reference(key);
     own->at = (uint64_t)(uintptr_t)rows->heap + there.at;
     own->length = there.length;
     return (uint64_t)(uintptr_t)own;
 }
 
 /* The hash of a row's key. The reference must be sound. */
-LOOM_LANE uint64_t open_hash_of_row(loom__slot_kind kind, const loom__open_view *view, const unsigned char *row)
+LOOM_LANE uint64_t open_hash_of_row(loom__slot_kind kind, const loom__open_view *view, const unsigned char *key)
 {
     const loom__rows_view *rows = open_rows_of(view);
     if (!open_has_string_keys(kind, rows))
-        return open_row_hash(row, rows->key_bytes, view->seed);
-    const open_stored there = open_load_reference(row);
+        return open_row_hash(key, rows->key_bytes, view->seed);
+    const open_stored there = open_load_reference(key);
     return loom__hash_bytes(rows->heap + there.at, there.length, view->seed);
 }
 
 /* Whether the row's key is the walk's. The length and 32 bits of the hash refuse nearly every other key. */
-LOOM_LANE lane_truth open_same_string(const loom__rows_view *rows, const open_walk *walk, const unsigned char *row)
+LOOM_LANE lane_truth open_same_string(const loom__rows_view *rows, const open_walk *walk, const unsigned char *key)
 {
     const loom__string wanted = open_string_at(walk->key);
-    const open_stored there = open_load_reference(row);
+    const open_stored there = open_load_reference(key);
     if (there.length != wanted.length || there.mark != walk->lower)
         return 0;
     return lane_same_bytes(rows->heap + there.at, (const unsigned char *)(uintptr_t)wanted.at, there.length);
@@ -177,24 +178,24 @@ LOOM_LANE lane_truth open_same_string(const loom__rows_view *rows, const open_wa
 
 /* Stores the strings of a new row in the walk's piece, and their references in the row. Columns that are no strings are
  * stored as in any row. */
-LOOM_STEP void open_store_strings(const loom__rows_view *rows, const open_walk *walk, unsigned char *row,
+LOOM_STEP void open_store_strings(const loom__rows_view *rows, const open_walk *walk, open_row_place row,
                                   uint64_t value)
 {
     uint64_t place = walk->piece;
     if (rows->variable & LOOM__VARIABLE_KEYS) {
         const loom__string key = open_string_at(walk->key);
         open_store_string(rows, place, &key);
-        open_store_reference(row, place, key.length, walk->lower);
+        open_store_reference(row.key, place, key.length, walk->lower);
         place += open_piece_of(key.length);
     } else {
-        lane_write_bytes(row, (const unsigned char *)(uintptr_t)walk->key, rows->key_bytes);
+        lane_write_bytes(row.key, (const unsigned char *)(uintptr_t)walk->key, rows->key_bytes);
     }
     if (rows->variable & LOOM__VARIABLE_VALUES) {
         const loom__string string = open_string_at(value);
         open_store_string(rows, place, &string);
-        open_store_reference(row + rows->value_offset, place, string.length, (uint32_t)open_piece_of(string.length));
+        open_store_reference(row.value, place, string.length, (uint32_t)open_piece_of(string.length));
     } else if (rows->value_bytes > 0) {
-        lane_write_bytes(row + rows->value_offset, (const unsigned char *)(uintptr_t)value, rows->value_bytes);
+        lane_write_bytes(row.value, (const unsigned char *)(uintptr_t)value, rows->value_bytes);
     }
 }
 

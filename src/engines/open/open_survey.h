@@ -82,18 +82,18 @@ LOOM_LANE lane_truth open_survey_piece(const loom__rows_view *rows, open_stored 
 }
 
 /* Whether the references of a row are sound. */
-LOOM_LANE lane_truth open_survey_row(loom__slot_kind kind, const loom__open_view *view, const unsigned char *row,
+LOOM_LANE lane_truth open_survey_row(loom__slot_kind kind, const loom__open_view *view, open_row_place row,
                                      open_sums *sums)
 {
     const loom__rows_view *rows = open_rows_of(view);
     if (open_has_string_keys(kind, rows)) {
-        const open_stored key = open_load_reference(row);
+        const open_stored key = open_load_reference(row.key);
         if (!open_survey_piece(rows, key, open_piece_of(key.length), rows->most_key_bytes, sums) ||
-            (uint32_t)open_hash_of_row(kind, view, row) != key.mark)
+            (uint32_t)open_hash_of_row(kind, view, row.key) != key.mark)
             return 0;
     }
     if (open_has_string_values(kind, rows)) {
-        const open_stored value = open_load_reference(row + rows->value_offset);
+        const open_stored value = open_load_reference(row.value);
         return open_survey_piece(rows, value, value.mark, rows->most_value_bytes, sums);
     }
     return 1;
@@ -150,9 +150,9 @@ LOOM_LANE void open_survey_bucket(loom__slot_kind kind, lane_group group, const 
         loom__string own;
         uint64_t hash;
         if (slot_has_tag(kind)) {
-            const unsigned char *row = open_row(open_rows_of(view), partition, number, slot);
-            key = open_key_of_row(kind, view, row, &own);
-            hash = open_hash_of_row(kind, view, row);
+            const unsigned char *there = open_row(open_rows_of(view), partition, number, slot).key;
+            key = open_key_of_row(kind, view, there, &own);
+            hash = open_hash_of_row(kind, view, there);
         } else {
             hash = open_hash(kind, view, key);
         }

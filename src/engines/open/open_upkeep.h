@@ -39,7 +39,8 @@
 
 #include "engines/open/open_ops.h"
 
-/* A key of the list and its value. Rows: the address of a copy of the row, and the tag; a tag of 0: the key is home. */
+/* A key of the list and its value. Rows: the address of a copy of the row (open_lifted_row), and the tag; a tag of 0:
+ * the key is home. */
 typedef struct open_lifted {
     uint64_t key, value;
 } open_lifted;
@@ -51,11 +52,12 @@ typedef struct open_scratch {
     uint32_t *away; /* keys found away from home; may exceed `room` */
 } open_scratch;
 
-/* Words of the list for each key. Rows: a word that is the tag of the key while the key waits, then 0; then its row. */
+/* Words of the list for each key. Rows: a word that is the tag of the key while the key waits, then 0; then its key and
+ * its value. */
 LOOM_BOTH uint32_t open_list_words(loom__slot_kind kind, const loom__open_view *view)
 {
     if (slot_has_tag(kind))
-        return 1 + (open_rows_of(view)->row_bytes + 7) / 8;
+        return 1 + (open_rows_of(view)->key_bytes + 7) / 8 + (open_rows_of(view)->value_bytes + 7) / 8;
     return slot_values_apart(kind) ? 2 : 1;
 }
 
@@ -69,6 +71,15 @@ LOOM_BOTH uint32_t open_list_room(loom__slot_kind kind, uint32_t buckets)
 LOOM_LANE uint64_t *open_listed_row(const loom__open_view *view, const open_scratch *scratch, uint32_t place)
 {
     return scratch->list + (uint64_t)place * open_list_words(SLOT_TAG, view);
+}
+
+/* Rows: the copy of a row whose key is at `key`, in the list. */
+LOOM_LANE open_row_place open_lifted_row(const loom__open_view *view, uint64_t key)
+{
+    open_row_place row;
+    row.key = (unsigned char *)(uintptr_t)key;
+    row.value = row.key + (open_rows_of(view)->key_bytes + 7) / 8 * 8;
+    return row;
 }
 
 /* A walk that stands at bucket `number` of a partition, at depth 0, with no key of its own. */
@@ -106,7 +117,11 @@ LOOM_LANE void open_lift_slot(loom__slot_kind kind, const loom__open_view *view,
     if (slot_has_tag(kind)) {
         uint64_t *listed = open_listed_row(view, scratch, place);
         listed[0] = open_taken_key(kind, line, slot);
-        lane_read_bytes((unsigned char *)(listed + 1), open_row_at(view, here, slot), open_rows_of(view)->row_bytes);
+        const open_row_place row = open_row_at(view, here, slot);
+        const open_row_place copy = open_lifted_row(view, (uint64_t)(uintptr_t)(listed + 1));
+        lane_read_bytes(copy.key, row.key, open_rows_of(view)->key_bytes);
+        if (open_rows_of(view)->value_bytes > 0)
+            lane_read_bytes(copy.value, row.value, open_rows_of(view)->value_bytes);
         slot_clear_tag(OPEN_ALONE, at, slot);
         return;
     }
@@ -138,7 +153,7 @@ LOOM_LANE void open_lift_bucket(loom__slot_kind kind, const loom__open_view *vie
             continue;
         uint32_t lower =
             slot_has_tag(kind)
-                ? open_start_row(kind, view, partition, (uint32_t)key, open_row_at(view, &here, slot)).lower
+                ? open_start_row(kind, view, partition, (uint32_t)key, open_row_at(view, &here, slot).key).lower
                 : (uint32_t)open_hash(kind, view, key);
         gone |= (uint32_t)(key == retired) << slot;
         holders |= holds << slot;
@@ -174,7 +189,7 @@ LOOM_LANE void open_mark_bucket(loom__slot_kind kind, int shared, const loom__op
             lane_acquire(shared); /* the row came before its ready bit */
         }
         open_walk walk = slot_has_tag(kind)
-                             ? open_start_row(kind, view, partition, (uint32_t)key, open_row_at(view, &here, slot))
+                             ? open_start_row(kind, view, partition, (uint32_t)key, open_row_at(view, &here, slot).key)
                              : open_start(kind, view, key);
         for (; walk.bucket != number; open_advance(view, &walk))
             open_set_bit(kind, shared, &walk, walk.bucket);
@@ -196,7 +211,7 @@ LOOM_LANE lane_truth open_claim_lifted(loom__slot_kind kind, int shared, const l
                                        const open_walk *walk, uint32_t bucket, uint32_t slot, const open_lifted *lifted)
 {
     if (slot_has_tag(kind))
-        return open_put_row(shared, view, walk, bucket, slot, (const unsigned char *)(uintptr_t)lifted->key);
+        return open_put_row(shared, view, walk, bucket, slot, open_lifted_row(view, lifted->key));
     return open_claim(kind, shared, view, walk, bucket, slot, lifted->value);
 }
 
@@ -259,7 +274,7 @@ LOOM_LANE void open_chain_lifted(loom__slot_kind kind, int shared, lane_group al
         return;
     }
     open_walk walk = open_start_lifted(kind, view, partition, lifted);
-    (void)open_place_row(kind, shared, alone, view, &walk, (const unsigned char *)(uintptr_t)lifted->key);
+    (void)open_place_row(kind, shared, alone, view, &walk, open_lifted_row(view, lifted->key));
 }
 
 /* All lanes of a team call this for one partition, which no other operation touches. `alone` is a group of this lane.

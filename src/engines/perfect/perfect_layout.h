@@ -133,9 +133,9 @@ LOOM_BOTH loom__table_slots perfect_table_slots(const loom__perfect_view *view)
     table.line_stride = perfect_line_stride(kind);
     table.value_offset = perfect_value_offset(kind, table.buckets);
     table.value_stride = perfect_value_stride(kind);
-    table.row_key_bytes = table.row_value_bytes = table.row_bytes = table.row_value_offset = table.row_variable = 0;
-    table.rows = NULL;
-    table.row_partition_bytes = 0;
+    table.row_key_bytes = table.row_value_bytes = table.row_key_stride = table.row_value_stride = 0;
+    table.row_variable = 0;
+    table.rows = table.row_values = NULL;
     table.list_value_bytes = 0;
     table.heap = NULL;
     table.empty[0] = view->empty[0];

@@ -20,6 +20,11 @@
  * An entry takes 2.29 bytes of the lines and its row, both divided by the load factor: 16 + 8 bytes at load 0.8 take
  * 32.9 bytes.
  *
+ * The key and the value of a row lie together, or keys and values lie in two regions (loom_layout). Together, a key that
+ * is found costs a line and a row. Apart, it costs one more access if its value is asked for; but rows have no padding,
+ * and what reads keys alone passes over no values: contains, rows with another key of the same tag, growth that hashes
+ * keys.
+ *
  * Partitions have as many slots as the load factor needs (open_shape.c), but otherwise no more than ROWS_CACHED_BYTES
  * hold: a thread fills one partition, lines and rows, in its L2 cache. Rows of more than some 600 bytes pass that. */
 #include "engines/rows/rows.h"
@@ -33,8 +38,7 @@ enum {
     ROWS_LAYOUT_VERSION = 1,
     ROWS_CACHED_BYTES = 1 << 19,    /* half of a server core's L2 cache */
     ROWS_MOST_UNIT_BYTES = 1 << 30, /* rows of a partition: read, checked and written together */
-    ROWS_REGION = 2,                /* behind the lines and the state */
-    HEAP_REGION = 3,
+    ROWS_REGION = 2,     /* behind the lines and the state; then the values, if they lie apart; then the heap, if any */
     HEAP_UNIT = 1 << 16, /* bytes saved and checked together */
     LEAST_HEAP = 64,     /* bytes: a region has some */
     LONGEST_STRING = 1 << 30,
@@ -44,8 +48,9 @@ enum {
 
 static const uint64_t MOST_HEAP_BYTES = (uint64_t)1 << 48;
 
-/* The parameters of a table with strings; those of others are 0. */
-enum { HEAP_BYTES, MOST_KEY_BYTES, MOST_VALUE_BYTES, PARAMETERS };
+/* The parameters of a table. The first three are those of tables with strings; otherwise 0. LAYOUT is 0: keys and values
+ * together; or 1: apart. */
+enum { HEAP_BYTES, MOST_KEY_BYTES, MOST_VALUE_BYTES, LAYOUT, PARAMETERS };
 
 _Static_assert(sizeof(loom__rows_view) <= LOOM__VIEW_WORDS * sizeof(uint64_t), "a table has room for its view");
 
@@ -61,9 +66,21 @@ static loom__slot_kind kind_of(const loom__description *is)
     return variable_columns(is) != 0 ? SLOT_STRING : SLOT_TAG;
 }
 
+static uint32_t is_apart(const loom__description *is)
+{
+    return is->parameters[LAYOUT] != 0;
+}
+
+/* Bytes of a row in the region of rows, and in that of values: 0 if there is no such region. */
 static uint32_t row_bytes_of(const loom__description *is)
 {
-    return open_row_bytes_of(variable_columns(is), loom__row_width(is->key_bytes), loom__row_width(is->value_bytes));
+    return open_row_key_stride(variable_columns(is), loom__row_width(is->key_bytes), loom__row_width(is->value_bytes),
+                               is_apart(is));
+}
+
+static uint32_t value_bytes_of(const loom__description *is)
+{
+    return is_apart(is) ? loom__row_width(is->value_bytes) : 0;
 }
 
 static uint64_t rows_of_bucket(uint32_t row_bytes)
@@ -87,11 +104,17 @@ static loom_status check_widths(loom_type type, uint32_t key_bytes, uint32_t val
     return LOOM_OK;
 }
 
-/* Checks the numbers of a config or a file that are about strings. */
+/* Checks the layout and the numbers about strings, of a config or a file. */
 static loom_status check_numbers(const loom__description *is, loom_status status)
 {
     const uint64_t *of = is->parameters;
     const uint32_t variable = variable_columns(is);
+    RETURN_ERROR_IF(of[LAYOUT] > 1, status, "the layout of a table has number 0 or 1, not %llu",
+                    (unsigned long long)of[LAYOUT]);
+    RETURN_ERROR_IF(
+        of[LAYOUT] == 1 && is->value_bytes == 0, status,
+        "LOOM_LAYOUT_APART: a set has keys alone, and nothing that could lie apart from them; set layout to "
+        "0");
     RETURN_ERROR_IF(variable == 0 && of[HEAP_BYTES] != 0, status,
                     "string_bytes = %llu: neither keys nor values are strings (LOOM_VARIABLE); set 0",
                     (unsigned long long)of[HEAP_BYTES]);
@@ -133,6 +156,10 @@ static loom_status choose(loom__machine *machine, const void *any_config, loom__
     RETURN_ERROR_IF(variable != 0 && machine->ops->copy_strings == NULL, LOOM_UNSUPPORTED,
                     "the %s machine has no tables with byte strings (LOOM_VARIABLE); use the cpu machine",
                     machine->ops->name);
+    RETURN_ERROR_IF((unsigned)config->layout > LOOM_LAYOUT_APART, LOOM_INVALID_ARGUMENT,
+                    "layout = %d is not known to this version; it is LOOM_LAYOUT_TOGETHER, LOOM_LAYOUT_APART, or 0",
+                    (int)config->layout);
+    is->parameters[LAYOUT] = config->layout == LOOM_LAYOUT_APART;
     is->parameters[HEAP_BYTES] =
         config->string_bytes < MOST_HEAP_BYTES ? open_piece_of(config->string_bytes) : config->string_bytes;
     is->parameters[MOST_KEY_BYTES] = config->most_key_bytes;
@@ -142,7 +169,7 @@ static loom_status choose(loom__machine *machine, const void *any_config, loom__
     if (variable & LOOM__VARIABLE_VALUES && config->most_value_bytes == 0)
         is->parameters[MOST_VALUE_BYTES] = DEFAULT_MOST_VALUE_BYTES;
     RETURN_IF_FAILED(check_numbers(is, LOOM_INVALID_ARGUMENT));
-    return loom__rows_choose_sized(config, kind_of(is), row_bytes_of(is), is);
+    return loom__rows_choose_sized(config, kind_of(is), row_bytes_of(is) + value_bytes_of(is), is);
 }
 
 loom_status loom__rows_check_sized(const loom__description *is, uint32_t row_bytes)
@@ -157,7 +184,7 @@ loom_status loom__rows_check_sized(const loom__description *is, uint32_t row_byt
 static loom_status check(const loom__description *is)
 {
     RETURN_IF_FAILED(check_numbers(is, LOOM_BAD_FILE));
-    return loom__rows_check_sized(is, row_bytes_of(is));
+    return loom__rows_check_sized(is, row_bytes_of(is) + value_bytes_of(is));
 }
 
 /* ---- memory ---- */
@@ -179,6 +206,10 @@ static void lay_out(loom__table *table)
     const int strings = kind_of(&table->is) == SLOT_STRING;
     loom__open_lay_out(table, kind_of(&table->is), strings ? sizeof(loom__string_totals) : 0);
     loom__rows_add_region(table, row_bytes_of(&table->is));
+    if (is_apart(&table->is)) {
+        const uint64_t unit = table->is.buckets * rows_of_bucket(value_bytes_of(&table->is));
+        loom__table_add_region(table, LOOM__SECTION_ROW_VALUES, table->is.partitions * unit, unit);
+    }
     if (strings)
         loom__table_add_region(table, LOOM__SECTION_STRINGS, heap_bytes(table), HEAP_UNIT);
 }
@@ -188,15 +219,11 @@ static void attach(loom__table *table)
     loom__rows_view *view = (loom__rows_view *)(void *)table->view;
     const loom__description *is = &table->is;
     unsigned char *more = loom__open_attach(table, kind_of(is));
-    view->rows = table->regions[ROWS_REGION].memory;
-    view->key_bytes = loom__row_width(is->key_bytes);
-    view->value_bytes = loom__row_width(is->value_bytes);
-    view->row_bytes = row_bytes_of(is);
-    view->value_offset = open_row_value_offset(view->key_bytes, view->value_bytes);
+    open_set_rows(view, variable_columns(is), loom__row_width(is->key_bytes), loom__row_width(is->value_bytes),
+                  is_apart(is), table->regions[ROWS_REGION].memory, table->regions[ROWS_REGION + 1].memory);
     if (kind_of(is) != SLOT_STRING)
         return;
-    view->variable = variable_columns(is);
-    view->heap = table->regions[HEAP_REGION].memory;
+    view->heap = table->regions[ROWS_REGION + 1 + is_apart(is)].memory;
     view->heap_room = is->parameters[HEAP_BYTES];
     view->strings = (loom__string_totals *)(void *)more;
     view->most_key_bytes = (uint32_t)is->parameters[MOST_KEY_BYTES];
@@ -239,6 +266,7 @@ static loom_status used_bytes(loom__table *table, const loom__region *region, ui
 
 static void tell_config(const loom__table *table, loom_map_config *config)
 {
+    config->layout = is_apart(&table->is) ? LOOM_LAYOUT_APART : LOOM_LAYOUT_TOGETHER;
     config->string_bytes = table->is.parameters[HEAP_BYTES];
     config->most_key_bytes = table->is.parameters[MOST_KEY_BYTES];
     config->most_value_bytes = table->is.parameters[MOST_VALUE_BYTES];
@@ -320,7 +348,7 @@ const loom__engine loom__rows_engine = {
     .types = 1 << LOOM_TYPE_MAP | 1 << LOOM_TYPE_SET | 1 << LOOM_TYPE_COUNTER,
     .layout_version = ROWS_LAYOUT_VERSION,
     .parameters = PARAMETERS,
-    .options = LOOM__OPTION_STRINGS,
+    .options = LOOM__OPTION_STRINGS | LOOM__OPTION_LAYOUT,
     .most_values = (uint64_t)1 << 48,
     .supports = supports,
     .check_widths = check_widths,

@@ -42,10 +42,9 @@ static void copy_pair(const retrieve_work *work, const loom__position *slot, uin
     const uint64_t key_bytes = loom__slots_key_bytes(table), value_bytes = loom__slots_value_bytes(table);
     const unsigned char *from_key = (const unsigned char *)&key, *from_value = (const unsigned char *)&value;
     if (loom__slots_have_rows(table)) {
-        const unsigned char *row = table->rows + loom__slot_row(table, (uint32_t)(slot->bucket / table->buckets),
-                                                                (uint32_t)(slot->bucket % table->buckets), slot->slot);
-        from_key = table->row_key_bytes != 0 ? row : from_key;
-        from_value = row + table->row_value_offset;
+        const uint64_t row = slot->bucket * table->slots + slot->slot;
+        from_key = table->row_key_bytes != 0 ? table->rows + row * table->row_key_stride : from_key;
+        from_value = table->row_values + row * table->row_value_stride;
     }
     copy_column(work->keys, at, from_key, key_bytes, table->row_variable & LOOM__VARIABLE_KEYS ? table->heap : NULL);
     copy_column(work->values, at, from_value, value_bytes,
@@ -59,8 +58,8 @@ static void copy_list(const retrieve_work *work, const loom__position *slot, uin
     const loom__table_slots *table = work->table;
     const unsigned char *key = (const unsigned char *)&number;
     if (loom__slots_have_handles_in_rows(table))
-        key = table->rows + loom__slot_row(table, (uint32_t)(slot->bucket / table->buckets),
-                                           (uint32_t)(slot->bucket % table->buckets), slot->slot);
+        key = loom__slot_row_key(table, (uint32_t)(slot->bucket / table->buckets),
+                                 (uint32_t)(slot->bucket % table->buckets), slot->slot);
     const uint64_t key_bytes = loom__slots_key_bytes(table), value_bytes = table->list_value_bytes;
     for (uint64_t i = 0; i < count && work->keys != NULL; i++)
         memcpy(work->keys + (at + i) * key_bytes, key, key_bytes);

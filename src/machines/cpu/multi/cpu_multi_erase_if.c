@@ -196,7 +196,7 @@ static void erase_rows_task(void *argument, uint64_t partition)
             if (!loom__slot_holds(slots, (uint32_t)partition, bucket, slot, &tag, &handle) || handle != 0)
                 continue;
             loom__cpu_counts ignored = {0};
-            const loom__batch erase = {.keys = slots->rows + loom__slot_row(slots, (uint32_t)partition, bucket, slot),
+            const loom__batch erase = {.keys = loom__slot_row_key(slots, (uint32_t)partition, bucket, slot),
                                        .n = 1,
                                        .write = LOOM__WRITE_ERASE}; /* the row stays as it is */
             work->simd->write(multi_directory(work->view), &erase, 0, 1, 0, &ignored);

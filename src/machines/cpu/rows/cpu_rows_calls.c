@@ -45,9 +45,12 @@ static const loom__cpu_map_simd *engine_simd(const loom__machine *machine, const
 void loom__cpu_rows_clear_partition(const loom__open_view *view, uint32_t partition)
 {
     const loom__rows_view *rows = open_rows_of(view);
-    const uint64_t row_bytes = (uint64_t)view->buckets * open_slots(SLOT_TAG) * rows->row_bytes;
+    const uint64_t count = (uint64_t)view->buckets * open_slots(SLOT_TAG);
+    const open_row_place first = open_row_of_number(rows, partition * count);
     memset(view->base + (uint64_t)partition * view->partition_bytes, 0, view->partition_bytes);
-    memset(rows->rows + partition * row_bytes, 0, row_bytes);
+    memset(first.key, 0, count * rows->key_stride);
+    if (rows->apart)
+        memset(first.value, 0, count * rows->value_stride);
     engine_reset_state(view, partition);
 }
 
@@ -104,8 +107,7 @@ static uint64_t piece_of_reference(const unsigned char *at)
 
 /* Stores a row of the old table. False: the new one has no room; nobody will use it. The strings of a row go to one
  * piece of the new heap, the value behind the key. */
-static int store_new(const loom__open_view *view, open_walk *walk, const unsigned char *row,
-                     const loom__table_slots *from)
+static int store_new(const loom__open_view *view, open_walk *walk, open_row_place row, const loom__table_slots *from)
 {
     const loom__rows_view *to = open_rows_of(view);
     const lane_group alone = {0};
@@ -113,16 +115,16 @@ static int store_new(const loom__open_view *view, open_walk *walk, const unsigne
         return 0;
     if (view->kind != SLOT_STRING)
         return 1;
-    unsigned char *copy = open_row(to, walk->partition_index, walk->bucket, walk->free_slot);
-    const uint64_t key_piece = to->variable & LOOM__VARIABLE_KEYS ? piece_of_reference(row) : 0;
-    const uint64_t value_piece = to->variable & LOOM__VARIABLE_VALUES ? piece_of_reference(row + to->value_offset) : 0;
+    const open_row_place copy = open_row(to, walk->partition_index, walk->bucket, walk->free_slot);
+    const uint64_t key_piece = to->variable & LOOM__VARIABLE_KEYS ? piece_of_reference(row.key) : 0;
+    const uint64_t value_piece = to->variable & LOOM__VARIABLE_VALUES ? piece_of_reference(row.value) : 0;
     const uint64_t place = open_take_bytes(to, key_piece + value_piece);
     if (place == OPEN_NO_BYTES_LEFT)
         return 0;
     if (to->variable & LOOM__VARIABLE_KEYS)
-        move_string(to, from, place, copy, 0);
+        move_string(to, from, place, copy.key, 0);
     if (to->variable & LOOM__VARIABLE_VALUES)
-        move_string(to, from, place + key_piece, copy + to->value_offset, 1);
+        move_string(to, from, place + key_piece, copy.value, 1);
     return 1;
 }
 
@@ -151,13 +153,15 @@ static void engine_fill_from(engine_filling *filling, uint32_t source)
     uint64_t refused = 0;
     for (uint32_t i = 0; i < slots; i++) {
         const uint32_t ahead = i + ROWS_AHEAD < slots ? i + ROWS_AHEAD : i;
-        const unsigned char *row = from->rows + loom__slot_row(from, source, 0, i);
-        lane_prefetch(from->rows + loom__slot_row(from, source, 0, ahead));
+        const uint64_t number = loom__slot_row(from, source, 0, i), next = loom__slot_row(from, source, 0, ahead);
+        const open_row_place row = {from->rows + number * from->row_key_stride,
+                                    from->row_values + number * from->row_value_stride};
+        lane_prefetch(from->rows + next * from->row_key_stride);
         if (from->row_variable & LOOM__VARIABLE_KEYS)
-            announce_string(from, from->rows + loom__slot_row(from, source, 0, ahead));
+            announce_string(from, from->rows + next * from->row_key_stride);
         if (slot_key(SLOT_TAG, loom__slot_key_at(from, source, i / from->slots, 0), i % from->slots) == 0)
             continue;
-        open_walk walk = start_from(to, from, row);
+        open_walk walk = start_from(to, from, row.key);
         if (walk.partition_index >= filling->first && walk.partition_index < filling->end)
             refused += !store_new(to, &walk, row, from);
     }

@@ -79,13 +79,25 @@ LOOM_LANE void copy_value(unsigned char *to, const unsigned char *from, uint32_t
         memcpy(to, from, bytes);
 }
 
-/* The first lines of a row, and the first line of its value. The processor fetches what follows. */
-LOOM_LANE void prefetch_row(const loom__rows_view *rows, const unsigned char *row, int to_write)
+LOOM_LANE void prefetch_bytes_at(const unsigned char *at, const unsigned char *end, int to_write)
 {
-    const unsigned char *last = row + rows->value_offset + (rows->value_bytes > 64 ? 64 : rows->value_bytes);
-    for (const unsigned char *at = row; at < last; at += 64)
+    for (; at < end; at += 64)
         to_write ? lane_prefetch_to_write(at) : lane_prefetch(at);
-    to_write ? lane_prefetch_to_write(last - 1) : lane_prefetch(last - 1);
+    to_write ? lane_prefetch_to_write(end - 1) : lane_prefetch(end - 1);
+}
+
+/* The lines of a row's key and, unless only the key is wanted, the first line of its value. The processor fetches what
+ * follows. Apart, key and value are two places. */
+LOOM_LANE void prefetch_row(const loom__rows_view *rows, open_row_place row, int with_value, int to_write)
+{
+    const unsigned char *value_end = row.value + (rows->value_bytes > 64 ? 64 : rows->value_bytes);
+    if (with_value && !rows->apart) {
+        prefetch_bytes_at(row.key, value_end, to_write);
+        return;
+    }
+    prefetch_bytes_at(row.key, row.key + rows->key_bytes, to_write);
+    if (with_value)
+        prefetch_bytes_at(row.value, value_end, to_write);
 }
 
 /* The first lines of a string. */
@@ -100,11 +112,11 @@ LOOM_LANE void prefetch_string(const loom__rows_view *rows, uint64_t place, uint
 
 /* Whether the row's key is the walk's. */
 LOOM_LANE int is_key_of(loom__slot_kind kind, const loom__rows_view *rows, const open_walk *walk,
-                        const unsigned char *row)
+                        const unsigned char *key)
 {
     if (open_has_string_keys(kind, rows))
-        return (int)open_same_string(rows, walk, row);
-    return same_key(row, (const unsigned char *)(uintptr_t)walk->key, rows->key_bytes);
+        return (int)open_same_string(rows, walk, key);
+    return same_key(key, (const unsigned char *)(uintptr_t)walk->key, rows->key_bytes);
 }
 
 /* ---- find ---- */
@@ -112,8 +124,8 @@ LOOM_LANE int is_key_of(loom__slot_kind kind, const loom__rows_view *rows, const
 /* A key between two stages. */
 typedef struct sought {
     open_walk walk;
-    const unsigned char *row; /* that may hold the key; NULL: none */
-    uint32_t further;         /* the key may be in another bucket or in another row */
+    open_row_place row; /* that may hold the key; row.key is NULL: none */
+    uint32_t further;   /* the key may be in another bucket or in another row */
 } sought;
 
 LOOM_LANE void find_start(loom__slot_kind kind, const loom__rows_view *rows, const loom__batch *batch, uint64_t index,
@@ -124,18 +136,18 @@ LOOM_LANE void find_start(loom__slot_kind kind, const loom__rows_view *rows, con
     lane_prefetch(open_line(kind, walk, walk->bucket));
 }
 
-LOOM_LANE void find_look(loom__slot_kind kind, const loom__rows_view *rows, sought *one)
+LOOM_LANE void find_look(loom__slot_kind kind, const loom__rows_view *rows, int with_value, sought *one)
 {
     const open_walk *walk = &one->walk;
     lane_line line;
     lane_take(whole_group, &line, open_line(kind, walk, walk->bucket), 0, 1, open_span(kind));
     const lane_slots tagged = lane_match(&line, slot_key_bytes(kind), slot_stride(kind), open_slots(kind), walk->tag);
-    one->row = NULL;
+    one->row.key = NULL;
     one->further = lane_filter(whole_group, &line, open_filter_bit(kind, walk->lower)) |
                    lane_any(lane_rest(tagged, slot_stride(kind)));
     if (lane_any(tagged)) {
         one->row = open_row_at(&rows->lines, walk, lane_first(tagged, slot_stride(kind)));
-        prefetch_row(rows, one->row, 0);
+        prefetch_row(rows, one->row, with_value, 0);
     }
 }
 
@@ -143,30 +155,31 @@ LOOM_LANE void find_look(loom__slot_kind kind, const loom__rows_view *rows, soug
 LOOM_LANE void find_refer(const loom__rows_view *rows, sought *one)
 {
     open_stored stored;
-    if (one->row == NULL)
+    if (one->row.key == NULL)
         return;
-    memcpy(&stored, one->row, sizeof stored);
+    memcpy(&stored, one->row.key, sizeof stored);
     if (stored.mark == one->walk.lower && stored.length == open_string_at(one->walk.key).length)
         prefetch_string(rows, stored.at, stored.length);
     else
-        one->row = NULL;
+        one->row.key = NULL;
 }
 
-/* The rest of the probe sequence, from the home bucket on. Returns the row of the key, or NULL. */
-LOOM_STEP const unsigned char *find_late(const loom__rows_view *rows, open_walk walk)
+/* The rest of the probe sequence, from the home bucket on. Returns the row of the key; without a key: there is none. */
+LOOM_STEP open_row_place find_late(const loom__rows_view *rows, open_walk walk)
 {
     const open_look look = rows->lines.kind == SLOT_STRING ? open_search(SLOT_STRING, whole_group, &rows->lines, &walk)
                                                            : open_search(SLOT_TAG, whole_group, &rows->lines, &walk);
-    return look.found ? open_row_at(&rows->lines, &walk, look.slot) : NULL;
+    const open_row_place none = {NULL, NULL};
+    return look.found ? open_row_at(&rows->lines, &walk, look.slot) : none;
 }
 
 /* Writes a reference to the value of a row; without a row, to the empty string. */
-LOOM_LANE void refer_to_value(const loom__rows_view *rows, const unsigned char *row, unsigned char *to)
+LOOM_LANE void refer_to_value(const loom__rows_view *rows, open_row_place row, unsigned char *to)
 {
     loom__string string = {0, 0};
     open_stored stored;
-    if (row != NULL) {
-        memcpy(&stored, row + rows->value_offset, sizeof stored);
+    if (row.key != NULL) {
+        memcpy(&stored, row.value, sizeof stored);
         string.at = (uint64_t)(uintptr_t)(rows->heap + stored.at);
         string.length = stored.length;
     }
@@ -177,27 +190,27 @@ LOOM_LANE void refer_to_value(const loom__rows_view *rows, const unsigned char *
 LOOM_LANE uint64_t find_settle(loom__slot_kind kind, const loom__rows_view *rows, const loom__batch *batch,
                                const uint64_t *absent, const sought *one, uint64_t index)
 {
-    const unsigned char *row = one->row;
-    if (row != NULL && !is_key_of(kind, rows, &one->walk, row))
-        row = NULL;
-    if (row == NULL && one->further)
+    open_row_place row = one->row;
+    if (row.key != NULL && !is_key_of(kind, rows, &one->walk, row.key))
+        row.key = NULL;
+    if (row.key == NULL && one->further)
         row = find_late(rows, one->walk);
     if (batch->found_values != NULL && rows->value_bytes > 0) {
         unsigned char *to = (unsigned char *)batch->found_values + index * rows->value_bytes;
         if (open_has_string_values(kind, rows))
             refer_to_value(rows, row, to);
-        else if (row != NULL)
-            copy_value(to, row + rows->value_offset, rows->value_bytes);
+        else if (row.key != NULL)
+            copy_value(to, row.value, rows->value_bytes);
         else if (rows->value_bytes <= sizeof *absent)
             memcpy(to, absent, rows->value_bytes);
         else
             memset(to, 0, rows->value_bytes);
     }
     if (batch->status != NULL)
-        batch->status[index] = row != NULL ? LOOM_OK : LOOM_NOT_FOUND;
+        batch->status[index] = row.key != NULL ? LOOM_OK : LOOM_NOT_FOUND;
     if (batch->found != NULL)
-        batch->found[index] = row != NULL;
-    return row != NULL;
+        batch->found[index] = row.key != NULL;
+    return row.key != NULL;
 }
 
 LOOM_LANE void find_range(loom__slot_kind kind, const loom__open_view *view, const loom__batch *const batch_given,
@@ -205,6 +218,7 @@ LOOM_LANE void find_range(loom__slot_kind kind, const loom__open_view *view, con
 {
     const loom__rows_view rows = *open_rows_of(view); /* a copy: stores to the outputs cannot alias it */
     const loom__batch batch = *batch_given;
+    const int with_value = batch.found_values != NULL && rows.value_bytes > 0;
     sought ring[RING];
     uint64_t found = 0, next = begin;
     for (; next < end && next < begin + AHEAD; next++)
@@ -214,7 +228,7 @@ LOOM_LANE void find_range(loom__slot_kind kind, const loom__open_view *view, con
         for (uint64_t i = 0; i < count; i++, next++) {
             if (next < end)
                 find_start(kind, &rows, &batch, next, ring);
-            find_look(kind, &rows, &ring[(first + i) % RING]);
+            find_look(kind, &rows, with_value, &ring[(first + i) % RING]);
         }
         for (uint64_t i = 0; i < count && open_has_string_keys(kind, &rows); i++)
             find_refer(&rows, &ring[(first + i) % RING]);
@@ -234,7 +248,7 @@ typedef struct deferred {
 /* Keys on their way to the turn. */
 typedef struct started {
     open_walk walk[WRITE_RING];
-    const unsigned char *row[WRITE_RING]; /* strings: that has the key's tag; NULL: none */
+    const unsigned char *row[WRITE_RING]; /* strings: the key of a row that has the key's tag; NULL: none */
 } started;
 
 LOOM_LANE void write_start(loom__slot_kind kind, const loom__rows_view *rows, uint64_t key, uint64_t index,
@@ -254,11 +268,12 @@ LOOM_LANE void write_look(loom__slot_kind kind, const loom__rows_view *rows, int
     lane_slots likely = lane_match(&line, slot_key_bytes(kind), slot_stride(kind), open_slots(kind), walk->tag);
     if (open_has_string_keys(kind, rows))
         ring->row[index % WRITE_RING] =
-            lane_any(likely) ? open_row_at(&rows->lines, walk, lane_first(likely, slot_stride(kind))) : NULL;
+            lane_any(likely) ? open_row_at(&rows->lines, walk, lane_first(likely, slot_stride(kind))).key : NULL;
     if (!lane_any(likely))
         likely = lane_match(&line, slot_key_bytes(kind), slot_stride(kind), open_slots(kind), 0);
     if (lane_any(likely))
-        prefetch_row(rows, open_row_at(&rows->lines, walk, lane_first(likely, slot_stride(kind))), 1);
+        prefetch_row(rows, open_row_at(&rows->lines, walk, lane_first(likely, slot_stride(kind))),
+                     rows->value_bytes > 0, 1);
 }
 
 /* Strings: prefetches the string of the row that the turn will probably compare. */
@@ -446,8 +461,7 @@ LOOM_LANE loom__cpu_reserved reserve_in(const loom__rows_view *rows, const open_
     loom__cpu_reserved told = {LIST_REFUSED, NULL};
     if (outcome == OPEN_NO_ROOM)
         return told;
-    told.handle = (uint64_t *)(void *)(open_row(rows, walk->partition_index, walk->free_bucket, walk->free_slot) +
-                                       rows->value_offset);
+    told.handle = (uint64_t *)(void *)open_row(rows, walk->partition_index, walk->free_bucket, walk->free_slot).value;
     told.old = *told.handle; /* of a new key: 0 */
     *told.handle = list_reserve(told.old);
     return told;

@@ -110,26 +110,19 @@ __global__ void __launch_bounds__(THREADS)
                 });
 }
 
-/* For a table with rows: lists where the rows lie, in units of `unit` bytes from the base. Also copies the keys, unless
- * the rows hold them. */
+/* For a table with rows: lists the numbers of the rows. Also copies the keys, unless the rows hold them. */
 template <loom__slot_kind kind>
 __global__ void __launch_bounds__(THREADS)
     list_kernel(const loom__table_slots given, const loom__position from, const unsigned long long *offsets, void *keys,
-                uint64_t *rows, uint32_t unit, uint64_t room, retrieve_end *end)
+                uint64_t *rows, uint64_t room, retrieve_end *end)
 {
     const loom__table_slots table = of_kind<kind>(given);
     visit_pairs(table, from, offsets, room, end,
                 [&](uint64_t rank, uint32_t partition, uint32_t bucket, uint32_t slot, uint64_t key, uint64_t) {
-                    rows[rank] = loom__slot_row(&table, partition, bucket, slot) / unit;
+                    rows[rank] = loom__slot_row(&table, partition, bucket, slot);
                     if (table.row_key_bytes == 0) /* otherwise the row holds it */
                         put_number(slot_key_bytes(kind), keys, rank, key);
                 });
-}
-
-/* The widest unit of which all row positions are multiples. */
-uint32_t row_unit(const loom__table_slots *table)
-{
-    return loom__widest_word(table->row_partition_bytes | table->row_bytes);
 }
 
 /* Copies the first `count` pairs of some segments; `count` is at most `room`. offsets[i] is the number of pairs before
@@ -145,15 +138,15 @@ cudaError_t launch_copy(const loom__table_slots *table, const loom__position &fr
         });
         return cudaGetLastError();
     }
-    const uint32_t unit = row_unit(table);
     cuda_for_any_kind(table->kind, [&](auto kind) {
-        list_kernel<kind()><<<blocks, THREADS, 0, stream>>>(*table, from, offsets, keys, rows, unit, room, end);
+        list_kernel<kind()><<<blocks, THREADS, 0, stream>>>(*table, from, offsets, keys, rows, room, end);
     });
     RETURN_IF_CUDA_FAILED(cudaGetLastError());
-    RETURN_IF_CUDA_FAILED(cuda_gather_rows(keys, table->rows, table->row_key_bytes, unit, rows, count, stream));
+    RETURN_IF_CUDA_FAILED(
+        cuda_gather_rows(keys, table->rows, table->row_key_bytes, table->row_key_stride, rows, count, stream));
     if (values == NULL)
         return cudaSuccess;
-    return cuda_gather_rows(values, table->rows + table->row_value_offset, table->row_value_bytes, unit, rows, count,
+    return cuda_gather_rows(values, table->row_values, table->row_value_bytes, table->row_value_stride, rows, count,
                             stream);
 }
 

@@ -9,7 +9,7 @@ namespace
 
 __device__ __forceinline__ uint64_t *handle_at(const loom__rows_view &rows, uint64_t slot)
 {
-    return (uint64_t *)(rows.rows + slot * rows.row_bytes + rows.value_offset);
+    return (uint64_t *)(rows.values + slot * rows.value_stride);
 }
 
 __global__ void __launch_bounds__(MULTI_THREADS) read_handles_kernel(const loom__rows_view rows, const uint64_t *slots,

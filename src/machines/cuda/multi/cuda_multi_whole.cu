@@ -316,9 +316,8 @@ __global__ void __launch_bounds__(MULTI_THREADS)
         return;
     const copied_list list = lists.list(i);
     const uint64_t bucket = slot / table->slots;
-    const unsigned char *row =
-        table->rows + loom__slot_row(table, (uint32_t)(bucket / table->buckets), (uint32_t)(bucket % table->buckets),
-                                     (uint32_t)(slot % table->slots));
+    const unsigned char *row = loom__slot_row_key(table, (uint32_t)(bucket / table->buckets),
+                                                  (uint32_t)(bucket % table->buckets), (uint32_t)(slot % table->slots));
     for (uint64_t at = threadIdx.x % 32; at < list.count * bytes; at += 32)
         keys[list.to * bytes + at] =
             loom__slots_have_handles_in_rows(table) ? row[at % bytes] : (unsigned char)(number >> 8 * (at % bytes));

@@ -60,7 +60,9 @@ loom_status clear(loom__machine *machine, const void *any_view, loom_stream give
     static_assert(OPEN_UNMARKED == 0, "one memset: marks, stale counts and counts of retired slots");
     const size_t state_bytes = (size_t)((char *)(lines->retired_slots + lines->partitions) - (char *)lines->marks);
     CUDA_TRY(cudaMemsetAsync(lines->base, 0, (size_t)lines->partitions * lines->partition_bytes, stream));
-    CUDA_TRY(cudaMemsetAsync(view->rows, 0, slots * view->row_bytes, stream));
+    CUDA_TRY(cudaMemsetAsync(view->rows, 0, slots * view->key_stride, stream));
+    if (view->apart)
+        CUDA_TRY(cudaMemsetAsync(view->values, 0, slots * view->value_stride, stream));
     CUDA_TRY(cudaMemsetAsync(lines->marks, 0, state_bytes, stream));
     CUDA_TRY(cudaMemsetAsync(&lines->totals->size, 0, sizeof lines->totals->size, stream));
     return LOOM_OK;

@@ -60,12 +60,22 @@ struct find_tile {
 
 /* What step 3 needs, in words. */
 struct row_words {
-    uint32_t key;          /* of a key */
-    uint32_t value;        /* of a value; 0: nobody asks for values */
-    uint32_t value_offset; /* from a row to its value */
-    uint32_t all;          /* from a row's start to the end of what is read of it */
-    uint32_t shift;        /* 1 << shift lanes read a row */
+    const unsigned char *values; /* word 0 of a row, as if its key lay right in front of its value */
+    uint32_t key;                /* of a key */
+    uint32_t value;              /* of a value; 0: nobody asks for values */
+    uint32_t all;                /* of what is read of a row: its key, then its value */
+    uint32_t shift;              /* 1 << shift lanes read a row */
 };
+
+/* Word w of what is read of a row. */
+template <class word>
+__device__ __forceinline__ const word *word_of_row(const loom__rows_view &view, const row_words &words, uint64_t number,
+                                                   uint32_t w)
+{
+    const bool of_value = w >= words.key;
+    const unsigned char *first = of_value ? words.values : view.rows;
+    return (const word *)(first + number * (of_value ? view.value_stride : view.key_stride)) + w;
+}
 
 __device__ __forceinline__ bool same_word(const uint4 &a, const uint4 &b)
 {
@@ -194,7 +204,7 @@ __device__ __forceinline__ void compare_rows(const loom__rows_view &view, const 
     const word *keys = (const word *)batch.keys + range.first * words.key;
     word *values = (word *)batch.found_values + range.first * words.value;
     for (uint32_t first = 0; first < listed; first += rows * AT_ONCE) {
-        const word *row[AT_ONCE];
+        uint64_t row[AT_ONCE]; /* its number */
         word read[AT_ONCE], sought[AT_ONCE];
         uint32_t item[AT_ONCE];
         bool differs[AT_ONCE];
@@ -203,27 +213,26 @@ __device__ __forceinline__ void compare_rows(const loom__rows_view &view, const 
             const uint32_t at = first + k * rows + own;
             item[k] = tile->listed[at < listed ? at : 0]; /* reads any row rather than none */
             const uint32_t line = tile->lines[item[k]], slot = tile->slots[item[k]];
-            row[k] =
-                (const word *)(view.rows + (loom__multiply_wide(line, open_slots(SLOT_TAG)) + slot) * view.row_bytes);
-            read[k] = __ldg(row[k] + (lane < words.all ? lane : 0));
+            row[k] = loom__multiply_wide(line, open_slots(SLOT_TAG)) + slot;
+            read[k] = __ldg(word_of_row<word>(view, words, row[k], lane < words.all ? lane : 0));
             sought[k] = __ldg(keys + item[k] * words.key + (lane < words.key ? lane : 0));
         }
 #pragma unroll
         for (uint32_t k = 0; k < AT_ONCE; k++) {
             differs[k] = lane < words.key && !same_word(read[k], sought[k]);
-            if (lane >= words.value_offset && lane < words.all)
-                values[item[k] * words.value + (lane - words.value_offset)] = read[k];
+            if (lane >= words.key && lane < words.all)
+                values[item[k] * words.value + (lane - words.key)] = read[k];
         }
         for (uint32_t w = lane + lanes; w < words.all; w += lanes) {
 #pragma unroll
             for (uint32_t k = 0; k < AT_ONCE; k++)
-                read[k] = __ldg(row[k] + w);
+                read[k] = __ldg(word_of_row<word>(view, words, row[k], w));
 #pragma unroll
             for (uint32_t k = 0; k < AT_ONCE; k++) {
                 if (w < words.key)
                     differs[k] = differs[k] || !same_word(read[k], __ldg(keys + item[k] * words.key + w));
-                else if (w >= words.value_offset)
-                    values[item[k] * words.value + (w - words.value_offset)] = read[k];
+                else
+                    values[item[k] * words.value + (w - words.key)] = read[k];
             }
         }
 #pragma unroll
@@ -289,10 +298,9 @@ template <class word>
 cudaError_t launch(const loom__rows_view *view, const cuda_batch *batch, const cuda_finish *finish, cudaStream_t stream)
 {
     const bool asked = batch->found_values != NULL && view->value_bytes > 0;
-    row_words words = {(uint32_t)(view->key_bytes / sizeof(word)),
-                       asked ? (uint32_t)(view->value_bytes / sizeof(word)) : 0,
-                       (uint32_t)(view->value_offset / sizeof(word)), 0, 0};
-    words.all = asked ? words.value_offset + words.value : words.key;
+    row_words words = {view->values - view->key_bytes, (uint32_t)(view->key_bytes / sizeof(word)),
+                       asked ? (uint32_t)(view->value_bytes / sizeof(word)) : 0, 0, 0};
+    words.all = words.key + words.value;
     while (1u << words.shift < loom__row_lanes(words.all))
         words.shift++;
     cuda_batch own = *batch;
@@ -314,9 +322,9 @@ cudaError_t launch(const loom__rows_view *view, const cuda_batch *batch, const c
 cudaError_t cuda_rows_find(const loom__rows_view *view, const cuda_batch *batch, const cuda_finish *finish,
                            cudaStream_t stream)
 {
-    uint64_t together = (uintptr_t)view->rows | view->row_bytes | (uintptr_t)batch->keys | view->key_bytes;
-    if (batch->found_values != NULL)
-        together |= (uintptr_t)batch->found_values | view->value_bytes | view->value_offset;
+    uint64_t together = (uintptr_t)view->rows | view->key_stride | (uintptr_t)batch->keys | view->key_bytes;
+    if (batch->found_values != NULL && view->value_bytes > 0)
+        together |= (uintptr_t)batch->found_values | view->value_bytes | (uintptr_t)view->values | view->value_stride;
     const uint32_t word = loom__widest_word(together);
     auto launch_words = word == 16  ? launch<uint4>
                         : word == 8 ? launch<uint64_t>

@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(THREADS)
             told = is_new && first ? LOOM_OK : LOOM_EXISTS;
             if (stores && batch.values != NULL) {
                 const unsigned char *from = (const unsigned char *)batch.values + i * view.value_bytes;
-                unsigned char *to = view.rows + slot * view.row_bytes + view.value_offset;
+                unsigned char *to = open_row_of_number(&view, slot).value;
                 for (uint32_t b = 0; b < view.value_bytes; b++)
                     to[b] = from[b];
             }

@@ -35,7 +35,7 @@ enum {
 
 /* Rows that the groups of a warp have claimed in one turn. */
 struct claimed_rows {
-    unsigned char *row[GROUPS];
+    uint64_t row[GROUPS]; /* its number */
     const unsigned char *key[GROUPS], *value[GROUPS];
 };
 
@@ -56,15 +56,15 @@ template <class word>
 __device__ __forceinline__ void store_by_words(const loom__rows_view &view, const claimed_rows &claimed, uint32_t count,
                                                uint32_t shift, uint32_t lane)
 {
-    const uint32_t lanes = 1u << shift, keys = view.key_bytes / sizeof(word), offset = view.value_offset / sizeof(word);
-    const uint32_t end = offset + view.value_bytes / sizeof(word);
+    const uint32_t lanes = 1u << shift, keys = view.key_bytes / sizeof(word);
+    const uint32_t end = keys + view.value_bytes / sizeof(word);
     for (uint32_t i = lane >> shift; i < count; i += 32 >> shift) {
-        word *row = (word *)claimed.row[i];
-        const word *key = (const word *)claimed.key[i], *value = (const word *)claimed.value[i] - offset;
+        const open_row_place row = open_row_of_number(&view, claimed.row[i]);
+        const word *key = (const word *)claimed.key[i], *value = (const word *)claimed.value[i] - keys;
+        word *to_key = (word *)row.key, *to_value = (word *)row.value - keys;
 #pragma unroll 4
         for (uint32_t w = lane & (lanes - 1); w < end; w += lanes)
-            if (w < keys || w >= offset)
-                row[w] = w < keys ? key[w] : value[w];
+            (w < keys ? to_key : to_value)[w] = (w < keys ? key : value)[w];
     }
 }
 
@@ -79,7 +79,7 @@ __device__ __forceinline__ void store_claimed(const loom__rows_view &view, int s
         return;
     if (mine) {
         const uint32_t at = __popc(all & (group.own - 1));
-        claimed->row[at] = open_row(&view, walk.partition_index, walk.free_bucket, walk.free_slot);
+        claimed->row[at] = open_row_number(&view, walk.partition_index, walk.free_bucket, walk.free_slot);
         claimed->key[at] = (const unsigned char *)(uintptr_t)walk.key;
         claimed->value[at] = (const unsigned char *)(uintptr_t)value;
     }
@@ -100,12 +100,19 @@ __device__ __forceinline__ void store_claimed(const loom__rows_view &view, int s
 /* `together`: the addresses of keys and values, combined by OR. */
 store_words words_for(const loom__rows_view *view, uint64_t together)
 {
-    store_words words = {loom__widest_word(together | (uintptr_t)view->rows | view->row_bytes | view->key_bytes |
-                                           view->value_bytes | view->value_offset),
-                         0};
-    while (1u << words.shift < loom__row_lanes((view->value_offset + view->value_bytes) / words.word))
+    if (view->value_bytes > 0)
+        together |= (uintptr_t)view->values | view->value_stride | view->value_bytes;
+    store_words words = {loom__widest_word(together | (uintptr_t)view->rows | view->key_stride | view->key_bytes), 0};
+    while (1u << words.shift < loom__row_lanes((view->key_bytes + view->value_bytes) / words.word))
         words.shift++;
     return words;
+}
+
+/* The places of a table's rows, combined by OR. */
+uint64_t from_places(const loom__rows_view *from)
+{
+    const uint64_t keys = (uintptr_t)from->rows | from->key_stride;
+    return from->value_bytes > 0 ? keys | (uintptr_t)from->values | from->value_stride : keys;
 }
 
 __device__ __forceinline__ uint64_t address_of(const void *array, uint64_t width, uint64_t i)
@@ -241,7 +248,6 @@ __global__ void __launch_bounds__(THREADS)
     const uint32_t lane = threadIdx.x % 32, slots = open_slots(SLOT_TAG);
     const uint64_t first = ((uint64_t)blockIdx.x * (THREADS / 32) + threadIdx.x / 32) * MOVED_LINES;
     const uint64_t all = loom__multiply_wide(from.lines.partitions, from.lines.buckets);
-    const unsigned char *rows = from.rows + first * slots * from.row_bytes;
     uint32_t count = 0, full = 0;
     for (uint32_t i = 0; i < MOVED_LINES; i++) {
         const uint16_t *tags = (const uint16_t *)(from.lines.base + (first + i) * OPEN_LINE_BYTES);
@@ -250,7 +256,8 @@ __global__ void __launch_bounds__(THREADS)
         if (holds) {
             const uint32_t slot = i * slots + lane, at = count + __popc(holders & (group.own - 1));
             tile->listed[at] = (uint8_t)slot;
-            tile->hashes[at] = open_row_hash(rows + (uint64_t)slot * from.row_bytes, from.key_bytes, to.lines.seed);
+            tile->hashes[at] =
+                open_row_hash(open_row_of_number(&from, first * slots + slot).key, from.key_bytes, to.lines.seed);
         }
         count += __popc(holders);
     }
@@ -260,12 +267,12 @@ __global__ void __launch_bounds__(THREADS)
     open_walk walk;
     bool begins = true;
     for (bool active; lane_going(group, active = item < count);) {
-        const unsigned char *row = rows + (uint64_t)(active ? tile->listed[item] : 0) * from.row_bytes;
+        const open_row_place row = open_row_of_number(&from, first * slots + (active ? tile->listed[item] : 0));
         if (active && begins) {
-            walk = open_start_at(SLOT_TAG, &to.lines, (uint64_t)(uintptr_t)row, tile->hashes[item]);
+            walk = open_start_at(SLOT_TAG, &to.lines, (uint64_t)(uintptr_t)row.key, tile->hashes[item]);
             walk.staged = 1;
         }
-        uint64_t value[2] = {(uint64_t)(uintptr_t)(row + from.value_offset), 0};
+        uint64_t value[2] = {(uint64_t)(uintptr_t)row.value, 0};
         const open_answer answer =
             open_insert_item(SLOT_TAG, SLOT_KEEP, LOOM__ADD, OPEN_UNREAD, group, &to.lines, &walk, value, active);
         begins = active && answer.outcome != OPEN_GO_ON;
@@ -318,6 +325,6 @@ cudaError_t cuda_rows_move(const loom__rows_view *from, const loom__rows_view *t
     const uint64_t lines = (uint64_t)from->lines.partitions * from->lines.buckets;
     const uint64_t each = THREADS / 32 * MOVED_LINES;
     move_kernel<<<(unsigned)((lines + each - 1) / each), THREADS, 0, stream>>>(*from, *to, refused,
-                                                                               words_for(to, (uintptr_t)from->rows));
+                                                                               words_for(to, from_places(from)));
     return cudaGetLastError();
 }
