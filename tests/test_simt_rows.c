@@ -70,3 +70,7 @@ TEST(test_simt_rows_strings_find_beside_keep, .timeout_seconds = 240)
 {
     run_case(t, "rows/strings/keep+find", RUNS);
 }
+TEST(test_simt_rows_erase_by_slot_beside_erase, .timeout_seconds = 240)
+{
+    run_case(t, "rows/erase-by-slot+erase", RUNS);
+}

@@ -80,12 +80,14 @@ extern "C" {
 /* ---- Create, destroy ------------------------------------------------------------------------- */
 
 typedef struct loom_map_config {
-    size_t struct_size;   /* set by LOOM_MAP_CONFIG_INIT */
-    uint32_t key_bytes;   /* 4 or 8; rows: 1 to 256, or LOOM_VARIABLE; no default */
-    uint32_t value_bytes; /* 4 or 8; rows: 1 to 65536, or LOOM_VARIABLE; no default; 0 for sets */
-    uint64_t capacity;    /* keys that the table must be able to hold; 0 is fine */
-    double max_load;      /* most capacity / slots: 0.01 to 0.95; 0: 0.8 (memory_limit) */
-    loom_engine engine;   /* LOOM_ENGINE_DEFAULT: open, or rows for widths that open does not have */
+    size_t struct_size; /* set by LOOM_MAP_CONFIG_INIT */
+    /* 4 or 8; rows: 1 to 256, or LOOM_VARIABLE; multimaps: 1 to 256; no default */
+    uint32_t key_bytes;
+    /* 4 or 8; rows: 1 to 65536, or LOOM_VARIABLE; multimaps: 1 to 65536; no default; 0 for sets */
+    uint32_t value_bytes;
+    uint64_t capacity;  /* keys that the table must be able to hold; 0 is fine */
+    double max_load;    /* most capacity / slots: 0.01 to 0.95; 0: 0.8 (memory_limit) */
+    loom_engine engine; /* LOOM_ENGINE_DEFAULT: open, or rows for widths that open does not have */
     /* 0; or 1: open maps, sets and counters, on machines with LOOM_FEATURE_CONCURRENT_READS */
     uint32_t concurrent_reads;
     uint32_t buckets_per_partition; /* 0: chosen. open, rows: prime, to 3499; perfect: 9, 17, ... 3497 */

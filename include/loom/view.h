@@ -22,7 +22,8 @@
  * kernels that append values. Such kernels, of one view or of several, may also ask which keys are
  * there and how many values they have. They read no values. While a view for appends is lent, no
  * other call on the table runs: inserts and lookups return IN_USE. In multimaps of LOOM_ENGINE_OPEN
- * a list that grows moves, so kernels cannot append: use LOOM_ENGINE_CHAIN, or bulk inserts. */
+ * a list that grows moves, so kernels cannot append: use LOOM_ENGINE_CHAIN, or bulk inserts.
+ * Multimaps whose keys or values have neither 4 nor 8 bytes lend no views. */
 #ifndef LOOM_LOOM_VIEW_H
 #define LOOM_LOOM_VIEW_H
 
@@ -76,8 +77,9 @@ typedef struct loom_map_view {
  *              and the access is LOOM_VIEW_ACCUMULATE, the table is perfect or a multimap of
  *              LOOM_ENGINE_OPEN and the access writes (LOOM_FEATURE_WRITING_VIEWS), or the table is
  *              a multimap of LOOM_ENGINE_CHAIN and the access is neither LOOM_VIEW_FIND nor
- *              LOOM_VIEW_INSERT; IN_USE: a view of another access is lent, or 16 views are;
- *              INVALID_ARGUMENT: this table did not lend the view */
+ *              LOOM_VIEW_INSERT, or a multimap has keys or values of neither 4 nor 8 bytes;
+ *              IN_USE: a view of another access is lent, or 16 views are; INVALID_ARGUMENT: this
+ *              table did not lend the view */
 LOOM_API loom_status loom_map_view_begin(loom_map *map, loom_view_access access, loom_map_view *view,
                                          loom_stream stream);
 LOOM_API loom_status loom_map_view_end(loom_map *map, const loom_map_view *view, loom_stream stream);

@@ -1292,6 +1292,17 @@ plant(rows_tag_cleared_without_an_atomic rows/erase+erase
 "    uint64_t *const at = (uint64_t *)(line + slot / 4 * 8);
     lane_store_8(at, lane_load_8(at) & ~((uint64_t)0xffff << slot % 4 * 16));")
 
+plant(rows_located_key_in_another_slot rows/erase-by-slot+erase
+"    const uint32_t slot = (uint32_t)(number % open_slots(SLOT_TAG));"
+"    const uint32_t slot = (uint32_t)((number + 1) % open_slots(SLOT_TAG));")
+
+plant(rows_located_key_erased_by_two rows/erase-by-slot+erase
+"    if (!(lane_and_8((uint64_t *)(line + OPEN_WORD_OFFSET), ~ready, shared) & ready))
+        return 0;
+"
+"    (void)lane_and_8((uint64_t *)(line + OPEN_WORD_OFFSET), ~ready, shared);
+")
+
 plant(rows_combined_without_an_atomic rows/accumulate+accumulate
 "        lane_combine_8((uint64_t *)at, rule, number, shared);"
 "        lane_store_8((uint64_t *)at, loom__combine_8(rule, lane_load_8((const uint64_t *)at), number));")

@@ -63,6 +63,7 @@ typedef struct sim_case {
     int counts;                          /* groups count the values of a key after they have appended to it */
     int strings;                         /* of a table with rows: keys, values or both are byte strings */
     int forbidden;                       /* the header does not allow it; here to see what goes wrong */
+    int by_slot;                         /* of a table with rows: the first stream erases by numbers of slots */
 } sim_case;
 
 extern const sim_case sim_cases[];

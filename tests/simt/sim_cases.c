@@ -319,6 +319,11 @@ const sim_case sim_cases[] = {
      .streams = {SIM_KEEP, SIM_KEEP | SIM_FIND},
      .rows = 1,
      .strings = 1},
+    {.name = "rows/erase-by-slot+erase",
+     .about = "erasures of located keys, by the numbers of their slots, beside erasures and lookups",
+     .streams = {SIM_ERASE, SIM_ERASE | SIM_FIND},
+     .rows = 1,
+     .by_slot = 1},
 };
 const uint32_t sim_case_count = sizeof sim_cases / sizeof sim_cases[0];
 

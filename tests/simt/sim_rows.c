@@ -288,6 +288,7 @@ static void draw_calls(uint64_t seed, int tiny)
                                           .view = now.view,
                                           .items = call->items,
                                           .n = tiny ? 1 : 1 + below(hot < 3 ? 2 : SIM_MOST_ITEMS)};
+            call->rows.by_slot = now.c->by_slot && stream == 0;
             if (call->rows.op == SIMT_MAP_COMBINE && !numbers)
                 call->rows.op = SIMT_MAP_OVERWRITE;
             call->rows.staged = !now.c->strings && call->rows.op >= SIMT_MAP_KEEP &&

@@ -130,6 +130,19 @@ LOOM_LANE void open_store_together(int shared, lane_group group, const loom__ope
         open_publish(shared, open_line(SLOT_TAG, walk, walk->free_bucket), slot);
 }
 
+/* Erases the key of a slot with a row, by one lane: open_erase_slot where the number of the slot, counted over the
+ * table, is all that is known of the key. */
+LOOM_LANE lane_truth open_erase_located(int shared, const loom__open_view *view, uint64_t number)
+{
+    const uint64_t line = number / open_slots(SLOT_TAG);
+    const uint32_t slot = (uint32_t)(number % open_slots(SLOT_TAG));
+    open_walk here = open_start_at(SLOT_TAG, view, 0, 0);
+    here.partition_index = (uint32_t)(line / view->buckets);
+    here.bucket = (uint32_t)(line % view->buckets);
+    const unsigned char *row = open_row_at(view, &here, slot);
+    return open_erase_slot(SLOT_TAG, shared, view, &here, slot, (uint64_t)(uintptr_t)row, 0);
+}
+
 LOOM_LANE open_answer open_update_item(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
                                        open_walk *walk, uint64_t value, lane_truth active)
 {

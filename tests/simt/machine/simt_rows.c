@@ -12,6 +12,24 @@ static const loom_status status_of_outcome[] = {
     [OPEN_ABSENT] = LOOM_NOT_FOUND, [OPEN_NO_ROOM] = LOOM_FULL, [OPEN_NO_BYTES] = LOOM_FULL,
 };
 
+LOOM_LANE open_answer erase_by_slot(int shared, lane_group group, const loom__open_view *view, open_walk *walk,
+                                    lane_truth active)
+{
+    const open_look look = open_find_turn(SLOT_TAG, shared, group, view, walk, active);
+    const uint64_t bucket = loom__multiply_wide(walk->partition_index, view->buckets) + walk->bucket;
+    lane_truth erased = 0;
+    if (look.mine)
+        erased = open_erase_located(shared, view, bucket * open_slots(SLOT_TAG) + look.slot);
+    erased = lane_some(lane_poll(group, erased));
+    const open_answer answer = {erased                        ? OPEN_DONE
+                                : look.found || !look.further ? OPEN_ABSENT
+                                                              : OPEN_GO_ON,
+                                lane_leads(group)};
+    if (answer.outcome == OPEN_GO_ON)
+        open_advance(view, walk);
+    return answer;
+}
+
 /* value[0] is the address of the item's value, value[1] that of a found one. */
 LOOM_LANE open_answer turn(int shared, const simt_rows_call *call, lane_group group, open_walk *walk, uint64_t *value,
                            lane_truth active)
@@ -24,6 +42,8 @@ LOOM_LANE open_answer turn(int shared, const simt_rows_call *call, lane_group gr
         const open_answer answer = {found.settled ? found.found ? OPEN_DONE : OPEN_ABSENT : OPEN_GO_ON, found.reports};
         return answer;
     }
+    if (call->op == SIMT_MAP_ERASE && call->by_slot)
+        return erase_by_slot(shared, group, view, walk, active);
     if (call->op == SIMT_MAP_ERASE)
         return open_erase_item(kind, shared, group, view, walk, active);
     if (call->op == SIMT_MAP_UPDATE)

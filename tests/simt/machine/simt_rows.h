@@ -21,6 +21,7 @@ typedef struct simt_rows_call {
     loom__rows_view view;
     simt_map_item *items;
     uint32_t n, groups; /* groups share out the items */
+    int by_slot;        /* erase: the key is located, and then erased by the number of its slot */
     /* upkeep: */
     int order;
     uint64_t *list;       /* not in the simulated memory: lanes read and write it at once */

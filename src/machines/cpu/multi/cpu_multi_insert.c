@@ -73,12 +73,14 @@ static uint64_t move_list(const loom__multi_view *view, loom__list_kind kind, ui
     const uint64_t bytes = view->value_bytes, used = plan->wanted - plan->before;
     const uint32_t one = list_one_value(old);
     unsigned char *to = multi_value_at(view, place);
-    if (plan->link > 0)
+    if (plan->link > 0) {
+        memset(to - plan->link * bytes, 0, plan->link * bytes - LIST_LINK_BYTES); /* it goes into files */
         list_link_put(view->heap, bytes, place, chain_link_of(old, plan));
-    else if (list_in_heap(old))
+    } else if (list_in_heap(old)) {
         memcpy(to, multi_value_at(view, list_first(old)), plan->stored * bytes);
-    else if (plan->stored > 0)
+    } else if (plan->stored > 0) {
         memcpy(to, &one, sizeof one);
+    }
     memset(to + used * bytes, 0, (plan->moves - used) * bytes);
     return multi_placed_list(plan, kind, place);
 }

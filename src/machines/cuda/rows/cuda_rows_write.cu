@@ -216,15 +216,8 @@ __global__ void __launch_bounds__(THREADS)
     erase_slots_kernel(const __grid_constant__ loom__rows_view view, const uint64_t *slots, uint64_t n)
 {
     const uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
-    if (i >= n)
-        return;
-    const uint64_t line = slots[i] / open_slots(SLOT_TAG);
-    const uint32_t slot = (uint32_t)(slots[i] % open_slots(SLOT_TAG));
-    const uint32_t partition = (uint32_t)(line / view.lines.buckets), bucket = (uint32_t)(line % view.lines.buckets);
-    const unsigned char *row = open_row(&view, partition, bucket, slot);
-    open_walk here = open_start_at(SLOT_TAG, &view.lines, 0, 0);
-    here.bucket = bucket;
-    (void)open_erase_slot(SLOT_TAG, OPEN_SHARED, &view.lines, &here, slot, (uint64_t)(uintptr_t)row, 0);
+    if (i < n)
+        (void)open_erase_located(OPEN_SHARED, &view.lines, slots[i]);
 }
 
 /* ---- moving ---- */
