@@ -100,7 +100,8 @@ LOOM_LANE open_answer open_insert_item(loom__slot_kind kind, slot_mode mode, loo
     lane_truth tells;
     answer.outcome = open_insert_turn(kind, mode, rule, shared, group, view, walk, value, active, &tells);
     const lane_truth fetches = mode == SLOT_FETCH || mode == SLOT_RESERVE;
-    answer.reports = fetches && answer.outcome != OPEN_NO_ROOM ? tells : lane_leads(group);
+    const lane_truth refused = answer.outcome == OPEN_NO_ROOM || answer.outcome == OPEN_NO_BYTES;
+    answer.reports = fetches && !refused ? tells : lane_leads(group);
     return answer;
 }
 
