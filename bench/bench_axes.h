@@ -40,6 +40,8 @@
     {                                                   \
         8, 512                                          \
     }
+#define BENCH_SHORTEST               16 /* bytes of keys that are strings */
+#define BENCH_LONGEST                64
 #define BENCH_WIDTHS_LOAD            0.8
 #define BENCH_WIDTHS_HITS            0, 100
 #define BENCH_WIDTHS_BYTES           (UINT64_C(1) << 28) /* most bytes of all pairs, without --n */

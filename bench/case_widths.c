@@ -14,6 +14,10 @@
  * --layout apart the key and the value of a row. Without values (contains) it moves what it reads of a key. Keys that
  * are not in their first bucket cost more: the share tells how far the table is from the best table of its kind.
  *
+ * Without --key-bytes and --value-bytes there are also rows for keys that are byte strings of BENCH_SHORTEST to
+ * BENCH_LONGEST bytes, with values of 8. They are named "strings build" and so on, and key_bytes is the mean length. A
+ * lookup then moves an offset, and reads the string in the heap in whole sectors, too.
+ *
  * A form that the machine or the engine does not offer gets a row that says so. */
 #include "bench_array.h"
 #include "bench_axes.h"
@@ -29,6 +33,7 @@
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ---- Arrays --------------------------------------------------------------------------------------------- */
 
@@ -37,13 +42,16 @@ typedef struct widths_array {
     uint64_t bytes;
 } widths_array;
 
-enum { KEYS, VALUES, QUERIES, FOUND, STATUS, ARRAYS };
+enum { KEYS, VALUES, QUERIES, FOUND, STATUS, KEY_OFFSETS, QUERY_OFFSETS, ARRAYS };
 
 typedef struct widths_bench {
     bench_session *session;
     loom_map *map;
     uint64_t n;
-    uint32_t key_bytes, value_bytes;
+    uint32_t key_bytes, value_bytes; /* strings: the mean length */
+    bool strings;
+    uint64_t string_bytes; /* that the heap needs for all keys */
+    loom_strings given[2]; /* keys, queries */
     double load;
     loom_stats stats;   /* of the empty table */
     uint64_t footprint; /* bytes of the table */
@@ -64,22 +72,39 @@ static void free_arrays(widths_bench *bench)
 
 static bool make_arrays(widths_bench *bench)
 {
-    const uint32_t width[ARRAYS] = {bench->key_bytes, bench->value_bytes, bench->key_bytes, bench->value_bytes, 1};
+    const uint32_t key_bytes = bench->strings ? BENCH_LONGEST : bench->key_bytes, offset = bench->strings ? 8 : 0;
+    const uint32_t width[ARRAYS] = {key_bytes, bench->value_bytes, key_bytes, bench->value_bytes, 1, offset, offset};
     for (int i = 0; i < ARRAYS; i++) {
         widths_array *array = &bench->arrays[i];
-        array->host = bench_array_new(bench->n, width[i]);
-        array->bytes = bench->n * width[i];
+        const uint64_t count = bench->n + (i >= KEY_OFFSETS);
+        if (width[i] == 0)
+            continue;
+        array->host = bench_array_new(count, width[i]);
+        array->bytes = count * width[i];
         if (!array->host ||
             !bench_near_new(bench->session, LOOM_ARRAY_MACHINE, array->host, array->bytes, &array->near))
             return false;
     }
+    bench->given[0] = (loom_strings){bench->arrays[KEY_OFFSETS].near, bench->arrays[KEYS].near};
+    bench->given[1] = (loom_strings){bench->arrays[QUERY_OFFSETS].near, bench->arrays[QUERIES].near};
     return true;
+}
+
+/* What a call takes as keys: KEYS or QUERIES. */
+static const void *keys_of(const widths_bench *bench, int which)
+{
+    return bench->strings ? (const void *)&bench->given[which == QUERIES] : bench->arrays[which].near;
+}
+
+static uint64_t *offsets_of(const widths_bench *bench, int which)
+{
+    return bench->arrays[which == KEYS ? KEY_OFFSETS : QUERY_OFFSETS].host;
 }
 
 static loom_status send(const widths_bench *bench, int which)
 {
     const widths_array *array = &bench->arrays[which];
-    return bench_near_copy(bench->session, array->near, array->host, array->bytes);
+    return array->host ? bench_near_copy(bench->session, array->near, array->host, array->bytes) : LOOM_OK;
 }
 
 static loom_status fetch(const widths_bench *bench, int which)
@@ -90,8 +115,28 @@ static loom_status fetch(const widths_bench *bench, int which)
 
 /* ---- Keys, values, queries ------------------------------------------------------------------------------ */
 
+static uint64_t length_of(uint64_t index)
+{
+    return BENCH_SHORTEST + bench_mix64(index ^ 0x5555) % (BENCH_LONGEST - BENCH_SHORTEST + 1);
+}
+
+/* Strings begin with a number that no other has. */
+static void put_string(const widths_bench *bench, int which, uint64_t at, uint64_t index)
+{
+    const uint64_t *offsets = offsets_of(bench, which), length = offsets[at + 1] - offsets[at];
+    unsigned char *to = (unsigned char *)bench->arrays[which].host + offsets[at];
+    for (uint64_t i = 0; i < length; i += 8) {
+        const uint64_t word = bench_mix64(index + (i << 48));
+        memcpy(to + i, &word, length - i < 8 ? length - i : 8);
+    }
+}
+
 static void put_key(const widths_bench *bench, int which, uint64_t at, uint64_t index)
 {
+    if (bench->strings) {
+        put_string(bench, which, at, index);
+        return;
+    }
     bench_put(bench->arrays[which].host, at, bench->key_bytes, bench_key_of(index, bench->key_bytes));
 }
 
@@ -115,30 +160,50 @@ static bool is_present(const widths_bench *bench, uint64_t i)
     return (double)(bench_mix64(i) % 1000) < 10 * bench->hit;
 }
 
+static uint64_t asked_for(const widths_bench *bench, uint64_t i)
+{
+    return is_present(bench, i) ? i : bench->n + i;
+}
+
 static void make_queries(void *work, uint64_t begin, uint64_t end)
 {
     const widths_bench *bench = work;
     for (uint64_t i = begin; i < end; i++)
-        put_key(bench, QUERIES, i, is_present(bench, i) ? i : bench->n + i);
+        put_key(bench, QUERIES, i, asked_for(bench, i));
+}
+
+/* Where strings begin: before they are made. */
+static void lay_out_strings(widths_bench *bench, int which)
+{
+    uint64_t *offsets = offsets_of(bench, which), at = 0, in_heap = 0;
+    for (uint64_t i = 0; i < bench->n; i++) {
+        const uint64_t length = length_of(which == KEYS ? i : asked_for(bench, i));
+        offsets[i] = at;
+        at += length;
+        in_heap += (length + 7) / 8 * 8;
+    }
+    offsets[bench->n] = at;
+    if (which == KEYS)
+        bench->string_bytes = in_heap;
 }
 
 /* ---- Operations ----------------------------------------------------------------------------------------- */
 
 static loom_status call_build(widths_bench *bench)
 {
-    return loom_map_build(bench->map, bench->arrays[KEYS].near, bench->arrays[VALUES].near, bench->n, LOOM_KEEP, NULL,
-                          NULL, NULL);
+    return loom_map_build(bench->map, keys_of(bench, KEYS), bench->arrays[VALUES].near, bench->n, LOOM_KEEP, NULL, NULL,
+                          NULL);
 }
 
 static loom_status call_insert(widths_bench *bench)
 {
-    return loom_map_insert(bench->map, bench->arrays[KEYS].near, bench->arrays[VALUES].near, bench->n, LOOM_KEEP, NULL,
+    return loom_map_insert(bench->map, keys_of(bench, KEYS), bench->arrays[VALUES].near, bench->n, LOOM_KEEP, NULL,
                            NULL, NULL);
 }
 
 static loom_status call_find(widths_bench *bench)
 {
-    return loom_map_find(bench->map, bench->arrays[QUERIES].near, bench->n, bench->arrays[FOUND].near, NULL,
+    return loom_map_find(bench->map, keys_of(bench, QUERIES), bench->n, bench->arrays[FOUND].near, NULL,
                          bench->arrays[STATUS].near, NULL, NULL);
 }
 
@@ -255,7 +320,9 @@ static double time_op(widths_bench *bench, const widths_op *op, bench_row *row)
 
 static bench_row new_row(const widths_bench *bench, const char *op)
 {
-    bench_row row = bench_row_new(bench_case_widths.name, bench->session->info.machine_name, op);
+    char name[32];
+    snprintf(name, sizeof name, "%s%s", bench->strings ? "strings " : "", op);
+    bench_row row = bench_row_new(bench_case_widths.name, bench->session->info.machine_name, name);
     row.key_bytes = bench->key_bytes;
     row.value_bytes = bench->value_bytes;
     row.n = bench->n;
@@ -276,6 +343,12 @@ static double bytes_of_query(const widths_bench *bench, bool with_value)
     const bool rows = bench->stats.engine == LOOM_ENGINE_ROWS,
                apart = bench->session->options->layout == LOOM_LAYOUT_APART;
     const bool in_line = !rows && bench->key_bytes == 4 && bench->value_bytes == 4;
+    if (bench->strings) { /* an offset and the string; a line; value and status; the row with a reference, the heap */
+        const uint64_t value = with_value ? bench->value_bytes : 0;
+        const uint64_t row = apart ? in_sectors(16) + in_sectors(value) : in_sectors(16 + value);
+        return 8 + bench->key_bytes + BENCH_LINE + value + 1 +
+               (double)(row + in_sectors(bench->key_bytes)) * bench->hit / 100;
+    }
     const uint64_t key = rows ? bench->key_bytes : 0, value = with_value && !in_line ? bench->value_bytes : 0;
     const uint64_t row = rows && apart ? in_sectors(key) + in_sectors(value) : in_sectors(key + value);
     return bench->key_bytes + BENCH_LINE + (with_value ? bench->value_bytes : 0) + 1 + (double)row * bench->hit / 100;
@@ -286,8 +359,11 @@ static void measure(widths_bench *bench, const widths_op *op, double hit)
     const bool finds = looks_up(op);
     bench_row row = new_row(bench, op->name);
     bench->hit = finds ? hit : 100;
+    if (bench->strings)
+        lay_out_strings(bench, QUERIES);
     bench_in_parallel(bench->n, BENCH_GRAIN, make_queries, bench);
-    if (send(bench, QUERIES) != LOOM_OK || (finds && call_build(bench) != LOOM_OK))
+    if (send(bench, QUERIES) != LOOM_OK || send(bench, QUERY_OFFSETS) != LOOM_OK ||
+        (finds && call_build(bench) != LOOM_OK))
         bench_row_fail(&row, "%s", loom_last_error());
     row.engine = bench_engine_name(bench->stats.engine);
     row.load = (double)bench->n / (double)bench->stats.slots;
@@ -306,6 +382,8 @@ static void measure(widths_bench *bench, const widths_op *op, double hit)
         }
     }
     bench_row_note(&row, "%.1f bytes per entry", row.bytes_per_entry);
+    if (bench->strings)
+        bench_row_note(&row, "keys of %d to %d bytes", BENCH_SHORTEST, BENCH_LONGEST);
     bench_report_add(&bench->session->report, &row);
 }
 
@@ -314,7 +392,8 @@ static void measure(widths_bench *bench, const widths_op *op, double hit)
 static loom_status make_table(widths_bench *bench)
 {
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
-    config.key_bytes = bench->key_bytes;
+    config.key_bytes = bench->strings ? LOOM_VARIABLE : bench->key_bytes;
+    config.string_bytes = bench->string_bytes;
     config.value_bytes = bench->value_bytes;
     config.capacity = bench->n;
     config.max_load = bench->load;
@@ -377,7 +456,7 @@ static uint64_t choose_n(const bench_session *session, uint32_t key_bytes, uint3
     return n;
 }
 
-static void run_form(bench_session *session, uint32_t key_bytes, uint32_t value_bytes)
+static void run_form(bench_session *session, uint32_t key_bytes, uint32_t value_bytes, bool strings)
 {
     static const bench_list one_load = BENCH_LIST(BENCH_WIDTHS_LOAD), two_hits = BENCH_LIST(BENCH_WIDTHS_HITS);
     const bench_options *options = session->options;
@@ -386,12 +465,15 @@ static void run_form(bench_session *session, uint32_t key_bytes, uint32_t value_
     widths_bench bench = {.session = session,
                           .n = choose_n(session, key_bytes, value_bytes),
                           .key_bytes = key_bytes,
-                          .value_bytes = value_bytes};
+                          .value_bytes = value_bytes,
+                          .strings = strings};
     bench_progress("widths: making pairs of %u + %u bytes", (unsigned)key_bytes, (unsigned)value_bytes);
     bool made = make_arrays(&bench);
     if (made) {
+        if (strings)
+            lay_out_strings(&bench, KEYS);
         bench_in_parallel(bench.n, BENCH_GRAIN, make_pairs, &bench);
-        made = send(&bench, KEYS) == LOOM_OK && send(&bench, VALUES) == LOOM_OK;
+        made = send(&bench, KEYS) == LOOM_OK && send(&bench, VALUES) == LOOM_OK && send(&bench, KEY_OFFSETS) == LOOM_OK;
     }
     for (size_t i = 0; i < loads->count && made; i++) {
         bench.load = loads->at[i];
@@ -411,11 +493,13 @@ static void run_widths(bench_session *session)
     static const uint32_t forms[][2] = {BENCH_WIDTHS_FORMS};
     const bench_options *options = session->options;
     if (options->given & (BENCH_USES_KEY_BYTES | BENCH_USES_VALUE_BYTES)) {
-        run_form(session, options->key_bytes, options->value_bytes);
+        run_form(session, options->key_bytes, options->value_bytes, false);
         return;
     }
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        run_form(session, forms[i][0], forms[i][1]);
+        run_form(session, forms[i][0], forms[i][1], false);
+    if (options->engine == LOOM_ENGINE_DEFAULT || options->engine == LOOM_ENGINE_ROWS)
+        run_form(session, (BENCH_SHORTEST + BENCH_LONGEST) / 2, 8, true);
 }
 
 static const char *op_name(size_t index)

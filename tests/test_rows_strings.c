@@ -66,7 +66,7 @@ static const struct {
     {LOOM_VARIABLE, 3, 3, 0, LOOM_LAYOUT_APART},
 };
 
-TEST(test_rows_strings_model, .timeout_seconds = 240, .threads = 1, .long_tier = 1)
+TEST(test_rows_strings_model, .every_machine = 1, .timeout_seconds = 240, .threads = 1, .long_tier = 1)
 {
     for (uint32_t form = 0; form < sizeof forms / sizeof *forms; form++) {
         test_note("form %u", form);
@@ -113,7 +113,7 @@ static uint64_t insert_singly(loom_map *map, universe *u, const rows *r)
     return stored;
 }
 
-TEST(test_rows_strings_full_heap_refuses)
+TEST(test_rows_strings_full_heap_refuses, .every_machine = 1)
 {
     loom_context *context = make_context(t);
     for (int batches = 0; batches < 2; batches++) {
@@ -156,7 +156,7 @@ TEST(test_rows_strings_full_heap_refuses)
 }
 
 /* The same strings come and go, and values change their lengths: the table stays small. */
-TEST(test_rows_strings_churn_wastes_little, .timeout_seconds = 120)
+TEST(test_rows_strings_churn_wastes_little, .every_machine = 1, .timeout_seconds = 120)
 {
     loom_context *context = make_context(t);
     universe u = make_universe(LOOM_VARIABLE, LOOM_VARIABLE, 60, 200, 3000);
@@ -187,7 +187,7 @@ TEST(test_rows_strings_churn_wastes_little, .timeout_seconds = 120)
 }
 
 /* A value that is replaced by one that is no longer takes the same piece. */
-TEST(test_rows_strings_replaced_value_takes_its_piece)
+TEST(test_rows_strings_replaced_value_takes_its_piece, .every_machine = 1)
 {
     loom_context *context = make_context(t);
     universe u = make_universe(8, LOOM_VARIABLE, 0, 100, 10);
@@ -215,7 +215,7 @@ TEST(test_rows_strings_replaced_value_takes_its_piece)
     loom_context_destroy(context);
 }
 
-TEST(test_rows_strings_memory_limit)
+TEST(test_rows_strings_memory_limit, .every_machine = 1)
 {
     loom_context *context = make_context(t);
     universe u = make_universe(LOOM_VARIABLE, 8, 100, 0, 20000);
@@ -249,7 +249,7 @@ TEST(test_rows_strings_memory_limit)
 /* ---- Equal keys in one batch ------------------------------------------------------------------------------ */
 
 /* Many threads count the same few words: none is lost while the table grows from nothing. */
-TEST(test_rows_strings_counts_of_few_words, .timeout_seconds = 120, .threads = 1)
+TEST(test_rows_strings_counts_of_few_words, .every_machine = 1, .timeout_seconds = 120, .threads = 1)
 {
     enum { WORDS = 3000 };
     const uint64_t n = t->quick ? 100000 : 1000000;
@@ -267,7 +267,8 @@ TEST(test_rows_strings_counts_of_few_words, .timeout_seconds = 120, .threads = 1
         }
     check_all(t, map, &u);
     const loom_stats stats = map_stats(map);
-    CHECK(stats.string_room < 40 * WORDS);
+    /* On a GPU many lanes take bytes for the same new word at the same time, and all but one leave them unused. */
+    CHECK(stats.string_room < (t->machine == LOOM_MACHINE_CPU ? 40 : 160) * WORDS);
     /* Half of the words go by their counts. */
     const uint64_t least = n / WORDS;
     CHECK_OK(loom_map_erase_if(map, LOOM_NUMBER_U64, &least, NULL, NULL, NULL));
@@ -281,7 +282,7 @@ TEST(test_rows_strings_counts_of_few_words, .timeout_seconds = 120, .threads = 1
 }
 
 /* Of values that overlap in a batch, one stays whole. */
-TEST(test_rows_strings_equal_keys_leave_whole_values, .timeout_seconds = 120, .threads = 1)
+TEST(test_rows_strings_equal_keys_leave_whole_values, .every_machine = 1, .timeout_seconds = 120, .threads = 1)
 {
     const uint64_t n = t->quick ? 60000 : 300000;
     loom_context *context = make_context(t);
@@ -319,7 +320,7 @@ TEST(test_rows_strings_equal_keys_leave_whole_values, .timeout_seconds = 120, .t
 
 /* ---- Arguments -------------------------------------------------------------------------------------------- */
 
-TEST(test_rows_strings_arguments)
+TEST(test_rows_strings_arguments, .every_machine = 1)
 {
     loom_context *context = make_context(t);
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
@@ -420,7 +421,7 @@ static uint64_t from_8_to_63(uint64_t i)
 }
 
 /* A heap of exactly the bytes that the keys need holds all of them, however many threads share it. */
-TEST(test_rows_strings_exact_heap_holds_all)
+TEST(test_rows_strings_exact_heap_holds_all, .every_machine = 1)
 {
     static const uint32_t ways[] = {LOOM_DIRECTLY, LOOM_BY_PARTITION, LOOM_IN_ORDER};
     const uint64_t n = test_scaled(t, 60000, 20000);
@@ -448,7 +449,7 @@ TEST(test_rows_strings_exact_heap_holds_all)
 }
 
 /* In order, a long value that does not fit refuses the rows after it; the table then grows for the long one. */
-TEST(test_rows_strings_long_value_in_order_grows)
+TEST(test_rows_strings_long_value_in_order_grows, .every_machine = 1)
 {
     enum { LONG = 60000, ROWS = 1001 };
     loom_context *context = make_context(t);
@@ -485,7 +486,7 @@ static uint64_t always_8(uint64_t i)
 }
 
 /* Offsets are checked before anything is erased, also in a batch that goes in parts. */
-TEST(test_rows_strings_bad_offsets_erase_nothing)
+TEST(test_rows_strings_bad_offsets_erase_nothing, .every_machine = 1)
 {
     const uint64_t n = 300000;
     loom_context *context = make_context(t);

@@ -21,7 +21,7 @@ static unsigned char *make_file(test_run *t, loom_context *context, size_t *byte
     return test_read_file(test_path(t, "sound"), bytes);
 }
 
-TEST(test_rows_strings_damaged_files_are_refused)
+TEST(test_rows_strings_damaged_files_are_refused, .every_machine = 1)
 {
     loom_context *context = make_context(t);
     size_t bytes;
@@ -38,7 +38,7 @@ TEST(test_rows_strings_damaged_files_are_refused)
 }
 
 /* References that lead out of the heap, or to another string, in files whose checksums are right. */
-TEST(test_rows_strings_crafted_references_are_refused)
+TEST(test_rows_strings_crafted_references_are_refused, .every_machine = 1)
 {
     loom_context *context = make_context(t);
     size_t bytes;
@@ -247,7 +247,7 @@ TEST(test_rows_strings_golden_files)
 /* ---- Words ------------------------------------------------------------------------------------------------ */
 
 /* A word list of Debian (package wamerican, which ./dev setup installs): every word goes in, and is found. */
-TEST(test_rows_strings_word_list)
+TEST(test_rows_strings_word_list, .every_machine = 1)
 {
     static const char path[] = "/usr/share/dict/words";
     FILE *there = fopen(path, "rb");

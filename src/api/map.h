@@ -93,11 +93,50 @@ loom_status loom__map_estimate_new_keys(loom_map *map, const loom__batch *batch,
 
 /* ---- Byte strings (map_strings.c) ---- */
 
+/* Bytes of a batch that were copied to where the machine reads them. */
+typedef struct loom__brought {
+    void *memory; /* temporary; NULL: they were not copied */
+    uint64_t bytes;
+    int failed; /* there was no memory for them */
+} loom__brought;
+
+/* So many bytes of a column are copied at once, unless a single string has more: a larger batch goes in parts. */
+#define LOOM__BROUGHT_AT_ONCE ((uint64_t)1 << 30)
+
+/* Whether the machine works in host memory; whether it reads this array where it lies. */
+int loom__strings_on_host(const loom_map *map);
+int loom__strings_reached(const loom_map *map, const void *array);
+
+/* Strings to which lookups and erasures refer at once. */
+uint64_t loom__strings_at_once(const loom_map *map);
+
 /* Makes references of strings first .. first + n - 1 of a column: LOOM__VARIABLE_KEYS or _VALUES. *bytes: what the heap
- * needs for those that are not too long. INVALID_ARGUMENT and a sentence: the offsets do not ascend, or there are no
+ * needs for those that are not too long. `to` is temporary memory. NULL: the strings are only checked. *brought must be
+ * given back, after a failure, too. INVALID_ARGUMENT and a sentence: the offsets do not ascend, or there are no
  * bytes. */
 loom_status loom__strings_refer(const loom_map *map, uint32_t column, const loom_strings *given, uint64_t first,
-                                uint64_t n, loom__string *to, uint64_t *bytes);
+                                uint64_t n, loom__string *to, loom__brought *brought, uint64_t *bytes,
+                                loom_stream stream);
+void loom__strings_give_back(const loom_map *map, loom__brought *brought, loom_stream stream);
+
+/* Lowers *n to the strings from `first` on that have at most so many bytes, but at least 1, if their bytes must be
+ * brought. */
+loom_status loom__strings_fit(const loom_map *map, const loom_strings *given, uint64_t first, uint64_t most_bytes,
+                              uint64_t *n, loom_stream stream);
+
+/* ---- Batches ---- */
+
+/* Runs a batch of rows, or of references (map_bulk.c), and reports its outcome: in the caller's result if there is one,
+ * otherwise as the return value. */
+loom_status loom__map_run_rows(loom_map *map, loom__map_work work, loom__batch *batch, loom__access access);
+
+/* What a call without a result returns. `why`: a sentence that follows that of FULL, or "". */
+loom_status loom__map_status_of(const loom_map *map, const loom_result *outcome, const char *why);
+
+int loom__map_inserts(loom__access access);
+
+/* Runs a batch of a table with strings, which has keys (map_string_calls.c). */
+loom_status loom__map_run_strings(loom_map *map, loom__map_work work, const loom__batch *batch, loom__access access);
 
 /* loom__map_table_retrieve for any columns. Where keys or values are strings, the argument is a loom_strings_out.
  * `whole`: all pairs from the position on are asked for. If their bytes do not fit, the offsets are written, no bytes,

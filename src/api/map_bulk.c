@@ -55,7 +55,7 @@ static void leave_written(loom_map *map, loom__access access, loom_stream stream
     loom__handle_leave_gate(handle, access);
 }
 
-static int inserts(loom__access access)
+int loom__map_inserts(loom__access access)
 {
     return access == LOOM__ACCESS_INSERT || access == LOOM__ACCESS_ACCUMULATE || access == LOOM__ACCESS_ALONE;
 }
@@ -95,7 +95,7 @@ static void note_call(loom_map *map, loom__access access, uint64_t n, loom_route
         add_to(&map->calls, 1, finds);
         add_to(&map->keys, n, finds);
     }
-    if (inserts(access))
+    if (loom__map_inserts(access))
         map->last_route = route;
 }
 
@@ -105,9 +105,25 @@ static loom__access order_of(const loom_map *map, loom__access access)
     return access == LOOM__ACCESS_ERASE && map->type == LOOM_TYPE_MULTIMAP ? LOOM__ACCESS_ALONE : access;
 }
 
-/* Runs a batch of rows and reports its outcome: in the caller's result if there is one, otherwise as the return
- * value. */
-static loom_status run_rows(loom_map *map, loom__map_work work, loom__batch *batch, loom__access access)
+loom_status loom__map_status_of(const loom_map *map, const loom_result *outcome, const char *why)
+{
+    RETURN_ERROR_IF(outcome->status == LOOM_FULL && map->type == LOOM_TYPE_MULTIMAP, LOOM_FULL,
+                    "%llu of %llu pairs were refused, the others are stored (the status array tells which): there is "
+                    "no room for their keys or values and the table could not grow, or their keys have as many values "
+                    "as they may (most_values_per_key)",
+                    (unsigned long long)outcome->full, (unsigned long long)outcome->keys);
+    RETURN_ERROR_IF(outcome->status == LOOM_FULL, LOOM_FULL,
+                    "%llu of %llu keys did not fit, the others are stored (the status array tells which); make the "
+                    "table for more keys%s",
+                    (unsigned long long)outcome->full, (unsigned long long)outcome->keys, why);
+    RETURN_ERROR_IF(outcome->status == LOOM_TOO_LONG, LOOM_TOO_LONG,
+                    "%llu of %llu keys or values are longer than the table allows (most_key_bytes, most_value_bytes), "
+                    "the others are stored (the status array tells which)",
+                    (unsigned long long)outcome->too_long, (unsigned long long)outcome->keys);
+    return (loom_status)outcome->status;
+}
+
+loom_status loom__map_run_rows(loom_map *map, loom__map_work work, loom__batch *batch, loom__access access)
 {
     int grows = 0;
     loom_result own = {0};
@@ -117,7 +133,7 @@ static loom_status run_rows(loom_map *map, loom__map_work work, loom__batch *bat
         batch->uncounted = access == LOOM__ACCESS_FIND;
     }
     const int takes_bytes = access == LOOM__ACCESS_UPDATE && map->variable & LOOM__VARIABLE_VALUES;
-    if (inserts(access) || takes_bytes)
+    if (loom__map_inserts(access) || takes_bytes)
         RETURN_IF_FAILED(enter_inserting(map, &access, work == loom__map_table_build, batch, &grows));
     else
         RETURN_IF_FAILED(loom__handle_enter(&map->handle, order_of(map, access), batch->stream));
@@ -138,107 +154,17 @@ static loom_status run_rows(loom_map *map, loom__map_work work, loom__batch *bat
     if (status != LOOM_OK || given != NULL)
         return status;
     char why[200] = "";
-    RETURN_ERROR_IF(own.status == LOOM_FULL && map->type == LOOM_TYPE_MULTIMAP, LOOM_FULL,
-                    "%llu of %llu pairs were refused, the others are stored (the status array tells which): there is "
-                    "no room for their keys or values and the table could not grow, or their keys have as many values "
-                    "as they may (most_values_per_key)",
-                    (unsigned long long)own.full, (unsigned long long)own.keys);
     if (grows && own.status == LOOM_FULL)
         snprintf(why, sizeof why, "; the table could not grow: %s", loom_last_error());
-    RETURN_ERROR_IF(own.status == LOOM_FULL, LOOM_FULL,
-                    "%llu of %llu keys did not fit, the others are stored (the status array tells which); make the "
-                    "table for more keys%s",
-                    (unsigned long long)own.full, (unsigned long long)own.keys, why);
-    RETURN_ERROR_IF(own.status == LOOM_TOO_LONG, LOOM_TOO_LONG,
-                    "%llu of %llu keys or values are longer than the table allows (most_key_bytes, most_value_bytes), "
-                    "the others are stored (the status array tells which)",
-                    (unsigned long long)own.too_long, (unsigned long long)own.keys);
-    return (loom_status)own.status;
-}
-
-/* ---- strings ---- */
-
-enum {
-    FEW_STRINGS = 16,         /* references on the stack */
-    STRINGS_AT_ONCE = 1 << 18 /* lookups and erasures take so many at a time: 4 MiB of references */
-};
-
-static void add_result(loom_result *sum, const loom_result *part)
-{
-    sum->keys += part->keys;
-    sum->ok += part->ok;
-    sum->exists += part->exists;
-    sum->not_found += part->not_found;
-}
-
-/* Runs rows first .. first + n - 1 of a batch of strings. `references` has room for n keys and n values. */
-static loom_status run_strings(loom_map *map, loom__map_work work, const loom__batch *given, uint64_t first, uint64_t n,
-                               loom__access access, loom_result *result, loom__string *references)
-{
-    loom__batch batch = *given;
-    uint64_t bytes;
-    batch.n = n;
-    batch.result = result;
-    if (map->variable & LOOM__VARIABLE_KEYS) {
-        RETURN_IF_FAILED(loom__strings_refer(map, LOOM__VARIABLE_KEYS, given->keys, first, n, references, &bytes));
-        batch.keys = references;
-        batch.string_bytes += inserts(access) ? bytes : 0;
-    } else {
-        batch.keys = (const unsigned char *)given->keys + first * map->key_bytes;
-    }
-    if (given->values != NULL && map->variable & LOOM__VARIABLE_VALUES) {
-        RETURN_IF_FAILED(
-            loom__strings_refer(map, LOOM__VARIABLE_VALUES, given->values, first, n, references + n, &bytes));
-        batch.values = references + n;
-        batch.string_bytes += bytes;
-    } /* other values come with calls that take all rows at once: `first` is 0 */
-    if (given->found_values != NULL)
-        batch.found_values = (unsigned char *)given->found_values + first * map->value_bytes;
-    if (given->found != NULL)
-        batch.found = given->found + first;
-    if (given->status != NULL)
-        batch.status = given->status + first;
-    return run_rows(map, work, &batch, access);
-}
-
-/* Lookups and erasures go in parts, which take little memory. Other calls go whole. */
-static loom_status run_parts(loom_map *map, loom__map_work work, const loom__batch *batch, loom__access access,
-                             uint64_t at_once, loom__string *references)
-{
-    loom_result sum = {0}, part;
-    uint64_t bytes;
-    if (at_once == batch->n)
-        return run_strings(map, work, batch, 0, batch->n, access, batch->result, references);
-    if (map->variable & LOOM__VARIABLE_KEYS) /* before the first part changes anything */
-        RETURN_IF_FAILED(loom__strings_refer(map, LOOM__VARIABLE_KEYS, batch->keys, 0, batch->n, NULL, &bytes));
-    for (uint64_t first = 0; first < batch->n; first += at_once) {
-        const uint64_t left = batch->n - first;
-        part = (loom_result){0};
-        RETURN_IF_FAILED(
-            run_strings(map, work, batch, first, left < at_once ? left : at_once, access, &part, references));
-        add_result(&sum, &part);
-    }
-    return batch->result != NULL ? loom__handle_tell(&map->handle, &sum, batch->result, batch->stream) : LOOM_OK;
+    return loom__map_status_of(map, &own, why);
 }
 
 /* Runs a batch, whose keys or values may be strings. */
 static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *batch, loom__access access)
 {
-    const loom_allocator *allocator = &map->handle.context->machine->allocator;
-    const int in_parts = access == LOOM__ACCESS_FIND || access == LOOM__ACCESS_ERASE;
-    loom__string few[2 * FEW_STRINGS];
-    if (map->variable == 0 || batch->n == 0)
-        return run_rows(map, work, batch, access);
-    if (batch->n <= FEW_STRINGS)
-        return run_parts(map, work, batch, access, batch->n, few);
-    const uint64_t at_once = in_parts && batch->n > STRINGS_AT_ONCE ? STRINGS_AT_ONCE : batch->n;
-    const uint64_t bytes = at_once * 2 * sizeof(loom__string);
-    loom__string *references = loom__allocate(allocator, bytes, LOOM_MEMORY_TEMPORARY, batch->stream);
-    if (references == NULL)
-        return LOOM_OUT_OF_MEMORY;
-    const loom_status status = run_parts(map, work, batch, access, at_once, references);
-    loom__release(allocator, references, bytes, LOOM_MEMORY_TEMPORARY, batch->stream);
-    return status;
+    if (map->variable != 0 && batch->n > 0)
+        return loom__map_run_strings(map, work, batch, access);
+    return loom__map_run_rows(map, work, batch, access);
 }
 
 /* ---- checks ---- */
@@ -340,6 +266,9 @@ static loom_status check_or_capture(loom_map *map, loom__batch *batch, int wants
     const loom_status status = check_batch(map, batch, wants);
     if (status != LOOM_UNSUPPORTED || !is_captured(map, batch->stream))
         return status;
+    RETURN_ERROR_IF(map->variable != 0, LOOM_UNSUPPORTED,
+                    "the stream is being captured into a graph, which cannot hold calls on tables with byte strings; "
+                    "make the call outside of the capture");
     batch->captured = 1;
     return check_batch(map, batch, wants);
 }

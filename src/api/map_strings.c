@@ -6,111 +6,196 @@
 
 #include <string.h>
 
-enum {
-    PIECE = 1 << 14,        /* strings that a thread refers to at once */
-    PAIRS_AT_ONCE = 1 << 14 /* that are retrieved at once */
-};
+enum { PAIRS_AT_ONCE = 1 << 14, PAIRS_AT_ONCE_ON_DEVICE = 1 << 18 /* that are retrieved at once */ };
 
 /* ---- references ---- */
 
-typedef struct referring {
-    const loom_strings *given;
-    uint64_t first, n, most;
-    loom__string *to;
-    atomic_uint_least64_t bytes;   /* what the heap needs for them */
-    atomic_uint_least64_t falling; /* the least number of a string that ends before it begins; UINT64_MAX: none */
-} referring;
-
-static void refer_piece(void *argument, uint64_t piece)
+int loom__strings_on_host(const loom_map *map)
 {
-    referring *all = argument;
-    const uint64_t begin = piece * PIECE, end = all->n - begin < PIECE ? all->n : begin + PIECE;
-    const uint64_t *offsets = all->given->offsets + all->first;
-    static const unsigned char nothing; /* empty strings have an address, too */
-    const uint64_t base = (uint64_t)(uintptr_t)(all->given->bytes != NULL ? all->given->bytes : &nothing);
-    uint64_t bytes = 0, falling = UINT64_MAX;
-    for (uint64_t i = begin; i < end; i++) {
-        const uint64_t length = offsets[i + 1] - offsets[i];
-        if (offsets[i + 1] < offsets[i] && falling == UINT64_MAX)
-            falling = i;
-        if (all->to != NULL)
-            all->to[i] = (loom__string){base + offsets[i], length};
-        bytes += length <= all->most ? (length + 7) / 8 * 8 : 0;
-    }
-    atomic_fetch_add_explicit(&all->bytes, bytes, memory_order_relaxed);
-    uint64_t seen = atomic_load_explicit(&all->falling, memory_order_relaxed);
-    while (falling < seen && !atomic_compare_exchange_weak_explicit(&all->falling, &seen, falling, memory_order_relaxed,
-                                                                    memory_order_relaxed))
-        continue; /* ends: each failure means that another thread made it less */
+    return map->handle.context->machine->ops->reaches == NULL;
+}
+
+int loom__strings_reached(const loom_map *map, const void *array)
+{
+    loom__machine *machine = map->handle.context->machine;
+    return machine->ops->reaches == NULL || machine->ops->reaches(machine, array);
+}
+
+/* Copies the bytes of a batch to where the machine reads them. */
+static loom_status bring(const loom_map *map, const loom_strings *given, const loom__strings_told *told,
+                         loom__brought *brought, loom_stream stream)
+{
+    loom__machine *machine = map->handle.context->machine;
+    brought->bytes = told->end - told->begin;
+    brought->memory = loom__allocate(&machine->allocator, brought->bytes, LOOM_MEMORY_TEMPORARY, stream);
+    brought->failed = brought->memory == NULL;
+    if (brought->memory == NULL)
+        return LOOM_OUT_OF_MEMORY;
+    return machine->ops->write_table(machine, brought->memory, (const unsigned char *)given->bytes + told->begin,
+                                     brought->bytes, stream);
 }
 
 loom_status loom__strings_refer(const loom_map *map, uint32_t column, const loom_strings *given, uint64_t first,
-                                uint64_t n, loom__string *to, uint64_t *bytes)
+                                uint64_t n, loom__string *to, loom__brought *brought, uint64_t *bytes,
+                                loom_stream stream)
 {
+    static const unsigned char nothing; /* empty strings have an address, too */
     const int keys = column == LOOM__VARIABLE_KEYS;
     const char *name = keys ? "keys" : "values";
     loom__machine *machine = map->handle.context->machine;
-    referring all = {
-        .given = given, .first = first, .n = n, .most = keys ? map->most_key_bytes : map->most_value_bytes, .to = to};
-    atomic_init(&all.bytes, 0);
-    atomic_init(&all.falling, UINT64_MAX);
-    if (n <= PIECE)
-        refer_piece(&all, 0);
-    else
-        machine->ops->host_parallel(machine, (n + PIECE - 1) / PIECE, refer_piece, &all);
-    const uint64_t falling = atomic_load(&all.falling);
-    RETURN_ERROR_IF(falling != UINT64_MAX, LOOM_INVALID_ARGUMENT,
+    const uint64_t *offsets = given->offsets + first, most = keys ? map->most_key_bytes : map->most_value_bytes;
+    const uint64_t base = (uint64_t)(uintptr_t)(given->bytes != NULL ? given->bytes : &nothing);
+    const int reached = given->bytes == NULL || loom__strings_reached(map, given->bytes);
+    loom__strings_told told;
+    if (brought != NULL)
+        *brought = (loom__brought){0};
+    RETURN_IF_FAILED(machine->ops->refer_strings(machine, offsets, base, n, most, to, &told, stream));
+    RETURN_ERROR_IF(told.falling != UINT64_MAX, LOOM_INVALID_ARGUMENT,
                     "%s: string %llu ends before it begins; offsets must ascend", name,
-                    (unsigned long long)(first + falling));
-    RETURN_ERROR_IF(given->bytes == NULL && given->offsets[first + n] != given->offsets[first], LOOM_INVALID_ARGUMENT,
+                    (unsigned long long)(first + told.falling));
+    RETURN_ERROR_IF(given->bytes == NULL && told.end != told.begin, LOOM_INVALID_ARGUMENT,
                     "%s: bytes is NULL, and not all strings are empty", name);
-    *bytes = atomic_load(&all.bytes);
+    *bytes = told.bytes;
+    if (to == NULL || reached || told.end == told.begin)
+        return LOOM_OK;
+    RETURN_IF_FAILED(bring(map, given, &told, brought, stream));
+    return machine->ops->refer_strings(machine, offsets, (uint64_t)(uintptr_t)brought->memory - told.begin, n, most, to,
+                                       &told, stream);
+}
+
+void loom__strings_give_back(const loom_map *map, loom__brought *brought, loom_stream stream)
+{
+    loom__release(&map->handle.context->machine->allocator, brought->memory, brought->bytes, LOOM_MEMORY_TEMPORARY,
+                  stream);
+    brought->memory = NULL;
+}
+
+/* An offset of a batch. It may lie where only the machine reads. */
+static loom_status read_offset(const loom_map *map, const uint64_t *at, uint64_t *offset, loom_stream stream)
+{
+    loom__machine *machine = map->handle.context->machine;
+    if (machine->ops->reaches != NULL && machine->ops->reaches(machine, at))
+        return machine->ops->read_table(machine, offset, at, sizeof *offset, stream);
+    *offset = *at;
+    return LOOM_OK;
+}
+
+loom_status loom__strings_fit(const loom_map *map, const loom_strings *given, uint64_t first, uint64_t most_bytes,
+                              uint64_t *n, loom_stream stream)
+{
+    uint64_t begin, end, least = 1, most = *n;
+    if (given == NULL || given->bytes == NULL || *n <= 1 || loom__strings_reached(map, given->bytes))
+        return LOOM_OK;
+    RETURN_IF_FAILED(read_offset(map, given->offsets + first, &begin, stream));
+    RETURN_IF_FAILED(read_offset(map, given->offsets + first + *n, &end, stream));
+    if (end - begin <= most_bytes)
+        return LOOM_OK;
+    while (least < most - 1) { /* `most` strings have more bytes; ends: the distance becomes less */
+        const uint64_t middle = least + (most - least) / 2;
+        RETURN_IF_FAILED(read_offset(map, given->offsets + first + middle, &end, stream));
+        if (end - begin <= most_bytes)
+            least = middle;
+        else
+            most = middle;
+    }
+    *n = least;
     return LOOM_OK;
 }
 
 /* ---- find ---- */
 
-/* Writes where strings begin, one behind the other from *at on; *at becomes the end of the last. */
-static void place_strings(const loom__string *strings, uint64_t n, uint64_t *offsets, uint64_t *at)
-{
-    for (uint64_t i = 0; i < n; i++) {
-        offsets[i] = *at;
-        *at += strings[i].length;
-    }
-    offsets[n] = *at;
-}
-
 typedef struct string_query {
-    const void *keys; /* rows, or references */
-    loom__string *found;
+    const void *keys; /* rows, or a loom_strings */
     uint64_t n;
     uint64_t *offsets;
-    void *bytes;
+    void *bytes; /* NULL: offsets only */
     uint64_t room;
     uint8_t *status;
     loom_stream stream;
+    uint64_t at_once; /* keys of a part; the arrays below have room for so many */
+    loom__string *found, *references;
+    uint64_t *places; /* [at_once + 1] */
 } string_query;
 
-/* The table does not change meanwhile: references to its heap stay valid. */
-static loom_status find_strings(loom_map *map, const string_query *query, uint64_t *needed, loom_result *result)
+/* Looks up keys first .. first + n - 1. Their values lie in the table, which does not change meanwhile. Writes the
+ * offsets of their values from *at on, and *at. With `copies` the values are written, too. */
+static loom_status find_part(loom_map *map, const string_query *query, uint64_t first, uint64_t n, int copies,
+                             uint64_t *at, loom_result *result)
 {
     loom__machine *machine = map->handle.context->machine;
-    const loom__batch batch = {.keys = query->keys,
-                               .found_values = query->found,
-                               .status = query->status,
-                               .n = query->n,
-                               .result = result,
-                               .stream = query->stream};
+    loom__batch batch = {.keys = (const unsigned char *)query->keys + first * map->key_bytes,
+                         .found_values = query->found,
+                         .status = query->status != NULL ? query->status + first : NULL,
+                         .n = n,
+                         .result = result,
+                         .stream = query->stream};
+    loom__brought brought = {0};
+    loom__places_told told;
+    uint64_t in_batch;
+    loom_status status = LOOM_OK;
+    if (map->variable & LOOM__VARIABLE_KEYS && n > 0)
+        status = loom__strings_refer(map, LOOM__VARIABLE_KEYS, query->keys, first, n, query->references, &brought,
+                                     &in_batch, query->stream);
+    if (map->variable & LOOM__VARIABLE_KEYS)
+        batch.keys = query->references;
+    if (status == LOOM_OK)
+        status = loom__map_table_find(map->handle.table, &batch);
+    if (status == LOOM_OK)
+        status =
+            machine->ops->place_strings(machine, query->found, n, *at, UINT64_MAX, query->places, &told, query->stream);
+    if (status == LOOM_OK)
+        status = machine->ops->read_table(machine, query->offsets + first, query->places,
+                                          (n + 1) * sizeof *query->offsets, query->stream);
+    if (status == LOOM_OK && copies && n > 0 && told.end <= query->room)
+        status = machine->ops->copy_strings(machine, query->found, n, query->places, query->bytes, query->stream);
+    if (status == LOOM_OK)
+        *at = told.end;
+    loom__strings_give_back(map, &brought, query->stream);
+    return status;
+}
+
+/* Keys of the part that begins at `first`. */
+static loom_status size_of_part(const loom_map *map, const string_query *query, uint64_t first, uint64_t *n)
+{
+    *n = query->n - first < query->at_once ? query->n - first : query->at_once;
+    if (!(map->variable & LOOM__VARIABLE_KEYS))
+        return LOOM_OK;
+    return loom__strings_fit(map, query->keys, first, LOOM__BROUGHT_AT_ONCE, n, query->stream);
+}
+
+/* One pass over all keys. An empty batch has a part, too. */
+static loom_status find_in_parts(loom_map *map, const string_query *query, int copies, uint64_t *needed,
+                                 loom_result *sum)
+{
+    uint64_t first = 0, n;
     *needed = 0;
-    RETURN_IF_FAILED(loom__map_table_find(map->handle.table, &batch));
-    place_strings(query->found, query->n, query->offsets, needed);
-    if (query->bytes == NULL || query->room == 0)
+    *sum = (loom_result){.status = LOOM_OK, .keys = query->n};
+    do {
+        loom_result part = {0};
+        RETURN_IF_FAILED(size_of_part(map, query, first, &n));
+        RETURN_IF_FAILED(find_part(map, query, first, n, copies, needed, &part));
+        sum->ok += part.ok;
+        sum->not_found += part.not_found;
+        first += n;
+    } while (first < query->n);
+    return LOOM_OK;
+}
+
+/* Counts the bytes of all values, and writes the values if they fit. One part is looked up once. Several are looked up
+ * twice: no value is written unless all fit. */
+static loom_status find_strings(loom_map *map, const string_query *query, uint64_t *needed, loom_result *result)
+{
+    uint64_t n;
+    RETURN_IF_FAILED(size_of_part(map, query, 0, &n));
+    const int in_one = n == query->n;
+    RETURN_IF_FAILED(find_in_parts(map, query, in_one && query->bytes != NULL, needed, result));
+    if (query->bytes == NULL)
         return LOOM_OK;
     if (*needed > query->room) {
         result->status = LOOM_TOO_SMALL;
         return LOOM_OK;
     }
-    return machine->ops->copy_strings(machine, query->found, query->n, query->offsets, query->bytes, query->stream);
+    return in_one ? LOOM_OK : find_in_parts(map, query, 1, needed, result);
 }
 
 static loom_status check_find(loom_map *map, const void *keys, const string_query *query)
@@ -155,20 +240,22 @@ loom_status loom_map_find_strings(loom_map *map, const void *keys, uint64_t n, u
                           .status = status,
                           .stream = stream};
     RETURN_IF_FAILED(check_find(map, keys, &query));
-    const loom_allocator *allocator = &map->handle.context->machine->allocator;
+    loom__machine *machine = map->handle.context->machine;
+    const loom_allocator *allocator = &machine->allocator;
     const int strings = (map->variable & LOOM__VARIABLE_KEYS) != 0;
-    const uint64_t memory_bytes = (n > 0 ? n : 1) * sizeof(loom__string) * (strings ? 2 : 1);
+    query.at_once = loom__strings_at_once(map) < n ? loom__strings_at_once(map) : n > 0 ? n : 1;
+    const uint64_t references = query.at_once * (strings ? 2 : 1);
+    const uint64_t memory_bytes = references * sizeof(loom__string) + (query.at_once + 1) * sizeof *query.places;
     loom_result own = {0};
     uint64_t in_all = 0, in_batch;
     query.found = loom__allocate(allocator, memory_bytes, LOOM_MEMORY_TEMPORARY, stream);
     if (query.found == NULL)
         return LOOM_OUT_OF_MEMORY;
+    query.references = query.found + query.at_once;
+    query.places = (uint64_t *)(void *)(query.found + references);
     loom_status outcome = LOOM_OK;
-    if (strings) {
-        query.keys = query.found + n;
-        if (n > 0)
-            outcome = loom__strings_refer(map, LOOM__VARIABLE_KEYS, keys, 0, n, query.found + n, &in_batch);
-    }
+    if (strings && n > 0) /* before anything is written */
+        outcome = loom__strings_refer(map, LOOM__VARIABLE_KEYS, keys, 0, n, NULL, NULL, &in_batch, stream);
     if (outcome == LOOM_OK)
         outcome = loom__handle_enter(&map->handle, LOOM__ACCESS_FIND, stream);
     if (outcome == LOOM_OK) {
@@ -180,7 +267,7 @@ loom_status loom_map_find_strings(loom_map *map, const void *keys, uint64_t n, u
     if (needed != NULL)
         *needed = in_all;
     if (result != NULL)
-        *result = own;
+        RETURN_IF_FAILED(machine->ops->write_table(machine, result, &own, sizeof own, stream));
     RETURN_ERROR_IF(result == NULL && own.status == LOOM_TOO_SMALL, LOOM_TOO_SMALL,
                     "room = %llu: the values have %llu bytes; no value was written", (unsigned long long)room,
                     (unsigned long long)in_all);
@@ -194,9 +281,16 @@ typedef struct column {
     loom_strings_out *out; /* NULL: not strings, or not wanted */
     unsigned char *rows;   /* not strings: the caller's array; NULL: not wanted */
     uint32_t width;
-    loom__string *references; /* [PAIRS_AT_ONCE] with `out` */
+    loom__string *references; /* [at_once] with `out` */
     uint64_t bytes;           /* of the strings so far */
 } column;
+
+typedef struct retrieval {
+    loom_map *map;
+    uint64_t at_once; /* pairs */
+    uint64_t *places; /* [at_once + 1] */
+    loom_stream stream;
+} retrieval;
 
 static void *rows_of(const column *c, uint64_t done)
 {
@@ -206,76 +300,96 @@ static void *rows_of(const column *c, uint64_t done)
 }
 
 /* How many of the first n strings fit the caller's bytes. */
-static uint64_t fitting(const column *c, uint64_t n)
+static loom_status count_fitting(const retrieval *all, const column *c, uint64_t n, uint64_t *fitting)
 {
-    uint64_t bytes = c->bytes;
-    if (c->out == NULL || c->out->byte_room == 0)
-        return n;
-    for (uint64_t i = 0; i < n; i++) {
-        bytes += c->references[i].length;
-        if (bytes > c->out->byte_room)
-            return i;
-    }
-    return n;
+    loom__machine *machine = all->map->handle.context->machine;
+    loom__places_told told = {.fitting = n};
+    if (c->out != NULL && c->out->byte_room > 0)
+        RETURN_IF_FAILED(machine->ops->place_strings(machine, c->references, n, c->bytes, c->out->byte_room,
+                                                     all->places, &told, all->stream));
+    *fitting = told.fitting;
+    return LOOM_OK;
+}
+
+/* Tells the bytes of a pair that does not fit, the first of the references. */
+static loom_status tell_needed(const retrieval *all, column columns[2])
+{
+    loom__machine *machine = all->map->handle.context->machine;
+    loom__places_told told;
+    for (int i = 0; i < 2; i++)
+        if (columns[i].out != NULL) {
+            RETURN_IF_FAILED(machine->ops->place_strings(machine, columns[i].references, 1, 0, UINT64_MAX, all->places,
+                                                         &told, all->stream));
+            columns[i].out->needed = told.end;
+        }
+    return LOOM_OK;
 }
 
 /* Takes n references: places the strings behind those before, and copies them if `fills`. */
-static loom_status take_strings(loom_map *map, column *c, uint64_t done, uint64_t n, int fills, loom_stream stream)
+static loom_status take_strings(const retrieval *all, column *c, uint64_t done, uint64_t n, int fills)
 {
-    loom__machine *machine = map->handle.context->machine;
+    loom__machine *machine = all->map->handle.context->machine;
+    loom__places_told told;
     if (c->out == NULL)
         return LOOM_OK;
+    RETURN_IF_FAILED(
+        machine->ops->place_strings(machine, c->references, n, c->bytes, UINT64_MAX, all->places, &told, all->stream));
     if (c->out->offsets != NULL)
-        place_strings(c->references, n, c->out->offsets + done, &c->bytes);
-    else
-        for (uint64_t i = 0; i < n; i++)
-            c->bytes += c->references[i].length;
-    c->out->needed = c->bytes;
+        RETURN_IF_FAILED(machine->ops->read_table(machine, c->out->offsets + done, all->places,
+                                                  (n + 1) * sizeof *all->places, all->stream));
+    c->out->needed = c->bytes = told.end;
     if (!fills || c->out->byte_room == 0 || n == 0)
         return LOOM_OK;
-    return machine->ops->copy_strings(machine, c->references, n, c->out->offsets + done, c->out->bytes, stream);
+    return machine->ops->copy_strings(machine, c->references, n, all->places, c->out->bytes, all->stream);
+}
+
+/* Both columns begin anew. */
+static loom_status rewind_columns(const retrieval *all, column columns[2])
+{
+    static const uint64_t zero = 0;
+    loom__machine *machine = all->map->handle.context->machine;
+    for (int i = 0; i < 2; i++) {
+        columns[i].bytes = 0;
+        if (columns[i].out == NULL)
+            continue;
+        columns[i].out->needed = 0;
+        if (columns[i].out->offsets != NULL)
+            RETURN_IF_FAILED(
+                machine->ops->write_table(machine, columns[i].out->offsets, &zero, sizeof zero, all->stream));
+    }
+    return LOOM_OK;
 }
 
 /* One pass over the pairs from *position on. With `fills` strings are copied, as far as they fit; otherwise offsets are
  * written and bytes counted. */
-static loom_status pass_over(loom_map *map, loom__position *position, column columns[2], uint64_t room, int fills,
-                             uint64_t *got, loom_stream stream)
+static loom_status pass_over(const retrieval *all, loom__position *position, column columns[2], uint64_t room,
+                             int fills, uint64_t *got)
 {
-    loom__table *table = map->handle.table;
+    loom__table *table = all->map->handle.table;
     *got = 0;
-    columns[0].bytes = columns[1].bytes = 0;
-    for (int i = 0; i < 2; i++)
-        if (columns[i].out != NULL) {
-            columns[i].out->needed = 0;
-            if (columns[i].out->offsets != NULL)
-                columns[i].out->offsets[0] = 0;
-        }
+    RETURN_IF_FAILED(rewind_columns(all, columns));
     while (*got < room) { /* ends: each round passes a pair or is the last */
         loom__position next = *position;
-        uint64_t some, wanted = room - *got < PAIRS_AT_ONCE ? room - *got : PAIRS_AT_ONCE;
+        uint64_t some, wanted = room - *got < all->at_once ? room - *got : all->at_once;
         RETURN_IF_FAILED(loom__map_table_retrieve(table, &next, rows_of(&columns[0], *got), rows_of(&columns[1], *got),
-                                                  wanted, &some, stream));
+                                                  wanted, &some, all->stream));
         if (some == 0)
             return LOOM_OK;
         uint64_t fit = some;
         for (int i = 0; i < 2 && fills; i++) {
-            const uint64_t of_column = fitting(&columns[i], some);
+            uint64_t of_column;
+            RETURN_IF_FAILED(count_fitting(all, &columns[i], some, &of_column));
             fit = of_column < fit ? of_column : fit;
         }
+        if (fit == 0)
+            return *got == 0 ? tell_needed(all, columns) : LOOM_OK;
         if (fit < some) { /* only the first ones: once more, so that the position is right */
             next = *position;
-            if (fit > 0)
-                RETURN_IF_FAILED(loom__map_table_retrieve(table, &next, rows_of(&columns[0], *got),
-                                                          rows_of(&columns[1], *got), fit, &some, stream));
-            else if (*got == 0)
-                for (int i = 0; i < 2; i++)
-                    if (columns[i].out != NULL)
-                        columns[i].out->needed = columns[i].references[0].length;
+            RETURN_IF_FAILED(loom__map_table_retrieve(table, &next, rows_of(&columns[0], *got),
+                                                      rows_of(&columns[1], *got), fit, &some, all->stream));
         }
-        if (fit == 0)
-            return LOOM_OK;
         for (int i = 0; i < 2; i++)
-            RETURN_IF_FAILED(take_strings(map, &columns[i], *got, fit, fills, stream));
+            RETURN_IF_FAILED(take_strings(all, &columns[i], *got, fit, fills));
         *position = next;
         *got += fit;
         if (fit < wanted)
@@ -284,20 +398,20 @@ static loom_status pass_over(loom_map *map, loom__position *position, column col
     return LOOM_OK;
 }
 
-static loom_status retrieve_columns(loom_map *map, loom__position *position, column columns[2], uint64_t room,
-                                    int whole, uint64_t *got, loom_stream stream)
+static loom_status retrieve_columns(const retrieval *all, loom__position *position, column columns[2], uint64_t room,
+                                    int whole, uint64_t *got)
 {
     loom__position start = *position;
     if (whole) {
         int short_of_bytes = 0;
-        RETURN_IF_FAILED(pass_over(map, &start, columns, room, 0, got, stream));
+        RETURN_IF_FAILED(pass_over(all, &start, columns, room, 0, got));
         for (int i = 0; i < 2; i++)
             short_of_bytes |= columns[i].out != NULL && columns[i].out->byte_room > 0 &&
                               columns[i].out->byte_room < columns[i].out->needed;
         RETURN_ERROR_IF(short_of_bytes, LOOM_TOO_SMALL,
                         "byte_room is less than the bytes of the strings (`needed` tells them); no string was written");
     }
-    RETURN_IF_FAILED(pass_over(map, position, columns, room, 1, got, stream));
+    RETURN_IF_FAILED(pass_over(all, position, columns, room, 1, got));
     uint64_t left = 0;
     if (!whole && *got == 0)
         for (int i = 0; i < 2; i++)
@@ -311,14 +425,17 @@ loom_status loom__map_retrieve(loom_map *map, loom__position *position, void *ke
                                int whole, uint64_t *got, loom_stream stream)
 {
     const loom_allocator *allocator = &map->handle.context->machine->allocator;
-    const uint64_t bytes = 2 * PAIRS_AT_ONCE * sizeof(loom__string);
     if (map->variable == 0)
         return loom__map_table_retrieve(map->handle.table, position, keys, values, room, got, stream);
+    const uint64_t most = loom__strings_on_host(map) ? PAIRS_AT_ONCE : PAIRS_AT_ONCE_ON_DEVICE;
+    retrieval all = {.map = map, .at_once = room < most ? room + (room == 0) : most, .stream = stream};
+    const uint64_t bytes = 2 * all.at_once * sizeof(loom__string) + (all.at_once + 1) * sizeof *all.places;
     loom__string *references = loom__allocate(allocator, bytes, LOOM_MEMORY_TEMPORARY, stream);
     if (references == NULL)
         return LOOM_OUT_OF_MEMORY;
+    all.places = (uint64_t *)(void *)(references + 2 * all.at_once);
     column columns[2] = {{.width = map->key_bytes, .references = references},
-                         {.width = map->value_bytes, .references = references + PAIRS_AT_ONCE}};
+                         {.width = map->value_bytes, .references = references + all.at_once}};
     if (map->variable & LOOM__VARIABLE_KEYS)
         columns[0].out = keys;
     else
@@ -327,7 +444,7 @@ loom_status loom__map_retrieve(loom_map *map, loom__position *position, void *ke
         columns[1].out = values;
     else
         columns[1].rows = values;
-    const loom_status status = retrieve_columns(map, position, columns, room, whole, got, stream);
+    const loom_status status = retrieve_columns(&all, position, columns, room, whole, got);
     loom__release(allocator, references, bytes, LOOM_MEMORY_TEMPORARY, stream);
     return status;
 }

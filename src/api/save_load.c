@@ -59,10 +59,6 @@ static loom_status load_table(loom__machine *machine, loom__table_file *file, in
     RETURN_IF_FAILED(engine_of(&file->is, file->path, filter, &engine));
     if (!filter)
         RETURN_IF_FAILED(check_map(&file->is, file->path, engine));
-    RETURN_ERROR_IF(!filter && loom__variable_columns(file->is.key_bytes, file->is.value_bytes) != 0 &&
-                        machine->ops->copy_strings == NULL,
-                    LOOM_UNSUPPORTED, "%s holds byte strings, which the %s machine does not have; use the cpu machine",
-                    file->path, machine->ops->name);
     RETURN_IF_FAILED(loom__table_file_load(file, machine, engine, filter != 0, table, stream));
     loom_status status = filter ? LOOM_OK : loom__map_table_restored(*table, file->path, stream);
     if (status != LOOM_OK)

@@ -42,6 +42,7 @@
 
 #include "core/hash.h"
 #include "core/portable.h"
+#include "core/word_loads.h"
 
 /* The primes of the specification: PRIME32_1 .. 3, PRIME64_1 .. 5, PRIME_MX1 and 2. */
 #define LOOM__XXH3_P32_1 0x9e3779b1u
@@ -58,11 +59,10 @@
 /* ---- Parts ---------------------------------------------------------------------------------------------- */
 
 /* A little-endian number of 8 or 4 bytes at `at`, a multiple of `alignment`, which is a literal. A CPU loads words at
- * any address. A GPU needs the alignment to load a word at once; otherwise it loads bytes. The casts tell nvcc the
+ * any address. A GPU needs the alignment to load a word at once; otherwise it takes several loads (core/word_loads.h). The casts tell nvcc the
  * alignment: with memcpy and __builtin_assume_aligned it still loaded the 16 bytes of a key one by one. */
 LOOM_BOTH uint64_t loom__xxh3_word(const unsigned char *at, uint32_t alignment)
 {
-    uint64_t word;
 #if defined(__CUDA_ARCH__)
     if (alignment >= 8)
         return *(const uint64_t *)at;
@@ -70,22 +70,27 @@ LOOM_BOTH uint64_t loom__xxh3_word(const unsigned char *at, uint32_t alignment)
         const uint32_t *halves = (const uint32_t *)at;
         return halves[0] | (uint64_t)halves[1] << 32;
     }
-#endif
+    return loom__load_word(at);
+#else
+    uint64_t word;
     (void)alignment;
     memcpy(&word, at, 8);
     return word;
+#endif
 }
 
 LOOM_BOTH uint32_t loom__xxh3_half_word(const unsigned char *at, uint32_t alignment)
 {
-    uint32_t word;
 #if defined(__CUDA_ARCH__)
     if (alignment >= 4)
         return *(const uint32_t *)at;
-#endif
+    return (uint32_t)loom__load_bytes(at, 4);
+#else
+    uint32_t word;
     (void)alignment;
     memcpy(&word, at, 4);
     return word;
+#endif
 }
 
 /* Word i of a seed's secret, counted from byte `from`. The secret has 24 words: the published ones, with the seed added

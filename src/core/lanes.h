@@ -70,6 +70,9 @@
  *   lane_read_bytes(to, at, n), lane_write_bytes(at, from, n)
  *                                      copy n bytes out of the table or into it. Others may do the same; what is read
  *                                      may then be a mixture
+ *   lane_same_string(at, bytes, n), lane_write_string(at, from, n)
+ *                                      the same for a string of the table: `at` is a multiple of 8, the other address
+ *                                      is any. Writing makes the rest of the last 8 bytes zero
  *   lane_release(shared)               what this lane read and wrote before comes before what it writes after
  *   lane_acquire(shared)               what this lane read before comes before what it reads and writes after
  *   The caller passes shared = 0 if nobody writes what is read, or if the group has one lane and owns what it touches.
@@ -107,5 +110,19 @@
 #error "define LOOM_LANES_HEADER: the machine's primitives"
 #endif
 #include LOOM_LANES_HEADER
+
+#ifndef LANE_HAS_STRINGS /* a machine may have better ones */
+LOOM_LANE lane_truth lane_same_string(const unsigned char *at, const unsigned char *bytes, uint32_t n)
+{
+    return lane_same_bytes(at, bytes, n);
+}
+
+LOOM_LANE void lane_write_string(unsigned char *at, const unsigned char *from, uint32_t n)
+{
+    if (n % 8 != 0)
+        lane_store_8((uint64_t *)(at + n / 8 * 8), 0);
+    lane_write_bytes(at, from, n);
+}
+#endif
 
 #endif

@@ -107,10 +107,23 @@ typedef struct loom__machine_ops {
     loom_status (*hash_keys)(loom__machine *machine, const void *keys, uint32_t key_bytes, uint64_t n, uint64_t seed,
                              uint64_t *hashes, loom_stream stream);
 
-    /* Copies n strings one behind the other: string i goes to to[offsets[i]]. The references are in temporary memory,
-     * the other arrays belong to a call. Waits. NULL: the machine has no tables with strings. */
-    loom_status (*copy_strings)(loom__machine *machine, const loom__string *strings, uint64_t n,
-                                const uint64_t *offsets, void *to, loom_stream stream);
+    /* Byte strings. The three wait.
+     *   refer_strings  to[i] = a reference to the string from offsets[i] to offsets[i + 1], where `base` is the address
+     *                  of offset 0. `to` may be NULL: then only *told is set
+     *   place_strings  places[0 .. n]: where the strings lie one behind the other, from `at` on. *told: core/strings.h
+     *   copy_strings   string i goes to to[places[i]]
+     * `offsets` and the `to` of copy_strings belong to a call and may lie wherever a call's arrays may. References and
+     * places are temporary memory. All strings that are copied lie in a table. */
+    loom_status (*refer_strings)(loom__machine *machine, const uint64_t *offsets, uint64_t base, uint64_t n,
+                                 uint64_t most, loom__string *to, loom__strings_told *told, loom_stream stream);
+    loom_status (*place_strings)(loom__machine *machine, const loom__string *strings, uint64_t n, uint64_t at,
+                                 uint64_t room, uint64_t *places, loom__places_told *told, loom_stream stream);
+    loom_status (*copy_strings)(loom__machine *machine, const loom__string *strings, uint64_t n, const uint64_t *places,
+                                void *to, loom_stream stream);
+
+    /* Whether the machine reads this array of a call where it lies. Otherwise the bytes of strings are copied to
+     * temporary memory first. NULL: it reads all memory, and temporary memory is host memory. */
+    int (*reaches)(loom__machine *machine, const void *array);
 } loom__machine_ops;
 
 extern const loom__machine_ops loom__cpu_machine;

@@ -12,6 +12,19 @@ typedef struct loom__string {
     uint64_t length;
 } loom__string;
 
+/* What a machine tells of the strings of a batch. */
+typedef struct loom__strings_told {
+    uint64_t bytes;      /* what a heap needs for those that are not too long */
+    uint64_t falling;    /* the least number of a string that ends before it begins; UINT64_MAX: none */
+    uint64_t begin, end; /* the first offset, and the last */
+} loom__strings_told;
+
+/* What a machine tells of strings that it has placed one behind the other. */
+typedef struct loom__places_told {
+    uint64_t end;     /* of the last string */
+    uint64_t fitting; /* how many of the first strings end at or before the caller's room */
+} loom__places_told;
+
 /* Which columns of a table are strings. */
 enum { LOOM__VARIABLE_KEYS = 1, LOOM__VARIABLE_VALUES = 2 };
 

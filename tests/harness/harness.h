@@ -88,6 +88,7 @@ typedef struct test_entry {
     int threads;         /* uses several threads, its own or those of the library */
     int alone;           /* needs a process of its own, also with --together: it forks, or changes the process */
     int cpu_only;        /* TEST_EACH: meaningless, or not yet offered, on the cuda machine */
+    int every_machine;   /* TEST: runs on the cuda machine, too, where there is one */
     int hidden;          /* only runs when named by --run, or with --hidden */
     int leak_check;      /* under AddressSanitizer: look for leaks at the end. On some systems that takes seconds, so
                             it is for a few tests that between them use everything; the counting allocator, which

@@ -233,7 +233,17 @@ static int run_here(const test_options *o, const test_case *test)
         run.simd = LOOM_SIMD_BEST;
         test_seed_run(&run, o->seed, test->name);
         fprintf(stderr, "%s, seed 0x%" PRIx64 "\n", test->name, o->seed);
-        test->entry->body(&run);
+        const int on_cuda = test->entry->every_machine && loom_machine_present(LOOM_MACHINE_CUDA) == LOOM_OK;
+        if (!on_cuda || !o->simd || strcmp(o->simd, "cuda") != 0)
+            test->entry->body(&run);
+        if (on_cuda) {
+            run.machine = LOOM_MACHINE_CUDA;
+            run.quick = 1;
+            test_seed_run(&run, o->seed, test->name);
+            fprintf(stderr, "%s, cuda, seed 0x%" PRIx64 "\n", test->name, o->seed);
+            test_note("%s", "");
+            test->entry->body(&run);
+        }
     }
     if (!o->directory)
         test_remove_tree(run.directory);

@@ -1391,7 +1391,7 @@ plant(strings_erased_not_counted rows/strings/erase+find
 "        (void)0;")
 
 plant(strings_stored_key_not_found rows/strings/insert+insert
-"    return lane_same_bytes(rows->heap + there.at, (const unsigned char *)(uintptr_t)wanted.at, there.length);"
+"    return lane_same_string(rows->heap + there.at, (const unsigned char *)(uintptr_t)wanted.at, there.length);"
 "    return 0;")
 
 plant(strings_value_over_the_key rows/strings/insert+insert

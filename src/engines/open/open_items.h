@@ -100,7 +100,8 @@ LOOM_LANE open_answer open_insert_item(loom__slot_kind kind, slot_mode mode, loo
     lane_truth tells;
     answer.outcome = open_insert_turn(kind, mode, rule, shared, group, view, walk, value, active, &tells);
     const lane_truth fetches = mode == SLOT_FETCH || mode == SLOT_RESERVE;
-    answer.reports = fetches && answer.outcome != OPEN_NO_ROOM ? tells : lane_leads(group);
+    const lane_truth refused = answer.outcome == OPEN_NO_ROOM || answer.outcome == OPEN_NO_BYTES;
+    answer.reports = fetches && !refused ? tells : lane_leads(group);
     return answer;
 }
 
@@ -139,8 +140,8 @@ LOOM_LANE lane_truth open_erase_located(int shared, const loom__open_view *view,
     open_walk here = open_start_at(SLOT_TAG, view, 0, 0);
     here.partition_index = (uint32_t)(line / view->buckets);
     here.bucket = (uint32_t)(line % view->buckets);
-    const unsigned char *row = open_row_at(view, &here, slot);
-    return open_erase_slot(SLOT_TAG, shared, view, &here, slot, (uint64_t)(uintptr_t)row, 0);
+    const unsigned char *key = open_row_at(view, &here, slot).key;
+    return open_erase_slot(SLOT_TAG, shared, view, &here, slot, (uint64_t)(uintptr_t)key, 0);
 }
 
 LOOM_LANE open_answer open_update_item(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,

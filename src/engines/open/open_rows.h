@@ -67,7 +67,10 @@ LOOM_STATIC_ASSERT(sizeof(open_stored) == sizeof(loom__string), "a row has room 
 /* How much of the heap was given out, and how much of that holds no string any more. Not in files. */
 typedef struct loom__string_totals {
     uint64_t used; /* bytes; above the heap's room if a taker came in vain */
-    uint64_t padding[7];
+    /* Machines whose kernels count in the table: rows of a call that were refused for lack of bytes (loom__no_bytes). A
+     * call that asks for them zeroes them first. */
+    uint64_t refused_rows, refused_bytes, refused_most;
+    uint64_t padding[4];
     struct {
         uint64_t bytes;
         uint64_t padding[7];

@@ -45,10 +45,7 @@ LOOM_LANE void open_store_reference(unsigned char *at, uint64_t place, uint64_t 
 /* The bytes behind the string, up to the end of its last word, become zero: files hold them, too. */
 LOOM_LANE void open_store_string(const loom__rows_view *rows, uint64_t place, const loom__string *string)
 {
-    if (string->length % OPEN_PIECE_ALIGNMENT != 0)
-        lane_store_8((uint64_t *)(rows->heap + place + string->length / OPEN_PIECE_ALIGNMENT * OPEN_PIECE_ALIGNMENT),
-                     0);
-    lane_write_bytes(rows->heap + place, (const unsigned char *)(uintptr_t)string->at, (uint32_t)string->length);
+    lane_write_string(rows->heap + place, (const unsigned char *)(uintptr_t)string->at, (uint32_t)string->length);
 }
 
 /* Whether a table must refuse these strings, whatever its room. `value` is 0 or the address of the value. */
@@ -171,7 +168,7 @@ LOOM_LANE lane_truth open_same_string(const loom__rows_view *rows, const open_wa
     const open_stored there = open_load_reference(key);
     if (there.length != wanted.length || there.mark != walk->lower)
         return 0;
-    return lane_same_bytes(rows->heap + there.at, (const unsigned char *)(uintptr_t)wanted.at, there.length);
+    return lane_same_string(rows->heap + there.at, (const unsigned char *)(uintptr_t)wanted.at, there.length);
 }
 
 /* ---- rows ---- */

@@ -106,24 +106,20 @@ LOOM_LANE void open_survey_note_bad(const loom__open_view *view, uint32_t partit
         sums->lowest_bad_inverted = inverted;
 }
 
-/* SLOT_STRING: checks all references of a partition. False: a search in the partition might read outside of the heap,
- * so its buckets must not be surveyed. */
+/* SLOT_STRING: checks all references of a bucket. False: a search in its partition might read outside of the heap, so
+ * the partition's buckets must not be surveyed. */
 LOOM_LANE lane_truth open_survey_strings(loom__slot_kind kind, const loom__open_view *view, uint32_t partition,
-                                         open_sums *sums)
+                                         uint32_t number, open_sums *sums)
 {
-    lane_truth all_sound = 1;
-    for (uint32_t number = 0; number < view->buckets; number++) {
-        const unsigned char *line =
-            view->base + (uint64_t)partition * view->partition_bytes + (uint64_t)number * open_line_stride(kind);
-        lane_truth sound = 1;
-        for (uint32_t slot = 0; slot < open_slots(kind); slot++)
-            if (slot_key(kind, line, slot) != 0)
-                sound &= open_survey_row(kind, view, open_row(open_rows_of(view), partition, number, slot), sums);
-        if (!sound)
-            open_survey_note_bad(view, partition, number, sums);
-        all_sound &= sound;
-    }
-    return all_sound;
+    const unsigned char *line =
+        view->base + (uint64_t)partition * view->partition_bytes + (uint64_t)number * open_line_stride(kind);
+    lane_truth sound = 1;
+    for (uint32_t slot = 0; slot < open_slots(kind); slot++)
+        if (slot_key(kind, line, slot) != 0)
+            sound &= open_survey_row(kind, view, open_row(open_rows_of(view), partition, number, slot), sums);
+    if (!sound)
+        open_survey_note_bad(view, partition, number, sums);
+    return sound;
 }
 
 /* Adds one bucket's contents to `sums`, and checks the invariants of open_ops.h in it. */

@@ -15,7 +15,7 @@
  * 0.95.
  *
  * How machines keep many keys in flight, and what was measured: machines/cpu/rows/cpu_rows_simd.h,
- * machines/cuda/rows/cuda_rows_find.cu and cuda_rows_write.cu. The cuda machine has no strings yet.
+ * machines/cuda/rows/cuda_rows_find.cu, cuda_rows_write.cuh and cuda_strings_find.cu.
  *
  * An entry takes 2.29 bytes of the lines and its row, both divided by the load factor: 16 + 8 bytes at load 0.8 take
  * 32.9 bytes.
@@ -153,13 +153,11 @@ static loom_status choose(loom__machine *machine, const void *any_config, loom__
 {
     const loom_map_config *config = any_config;
     const uint32_t variable = variable_columns(is);
-    RETURN_ERROR_IF(variable != 0 && machine->ops->copy_strings == NULL, LOOM_UNSUPPORTED,
-                    "the %s machine has no tables with byte strings (LOOM_VARIABLE); use the cpu machine",
-                    machine->ops->name);
     RETURN_ERROR_IF((unsigned)config->layout > LOOM_LAYOUT_APART, LOOM_INVALID_ARGUMENT,
                     "layout = %d is not known to this version; it is LOOM_LAYOUT_TOGETHER, LOOM_LAYOUT_APART, or 0",
                     (int)config->layout);
     is->parameters[LAYOUT] = config->layout == LOOM_LAYOUT_APART;
+    (void)machine;
     is->parameters[HEAP_BYTES] =
         config->string_bytes < MOST_HEAP_BYTES ? open_piece_of(config->string_bytes) : config->string_bytes;
     is->parameters[MOST_KEY_BYTES] = config->most_key_bytes;
@@ -280,9 +278,6 @@ static void tell_stats(const loom__table *table, loom_stats *stats)
 static loom_status supports(loom__machine *machine, loom_type type, loom_feature feature)
 {
     (void)type;
-    RETURN_ERROR_IF(feature == LOOM_FEATURE_STRINGS && machine->ops->copy_strings == NULL, LOOM_UNSUPPORTED,
-                    "the %s machine has no tables with byte strings (LOOM_VARIABLE); use the cpu machine",
-                    machine->ops->name);
     return feature == LOOM_FEATURE_STRINGS ? LOOM_OK : machine->ops->supports(machine, feature);
 }
 

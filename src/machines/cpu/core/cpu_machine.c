@@ -296,5 +296,7 @@ const loom__machine_ops loom__cpu_machine = {
     .host_parallel = host_parallel,
     .measure_limit = measure_limit,
     .hash_keys = loom__cpu_hash_keys,
+    .refer_strings = loom__cpu_refer_strings,
+    .place_strings = loom__cpu_place_strings,
     .copy_strings = loom__cpu_copy_strings,
 };

@@ -516,7 +516,10 @@ LOOM_LANE uint64_t accesses_of(loom__slot_kind kind, const loom__open_view *view
 
 LOOM_LANE void survey_buckets(loom__slot_kind kind, const loom__open_view *view, uint32_t partition, open_sums *sums)
 {
-    if (kind == SLOT_STRING && !open_survey_strings(kind, view, partition, sums))
+    lane_truth sound = 1;
+    for (uint32_t number = 0; number < view->buckets && kind == SLOT_STRING; number++)
+        sound &= open_survey_strings(kind, view, partition, number, sums);
+    if (!sound)
         return;
     for (uint32_t number = 0; number < view->buckets; number++)
         open_survey_bucket(kind, whole_group, view, partition, number, sums);

@@ -9,7 +9,8 @@ static_assert(COUNT_COPIES == 32, "one lane for each");
 
 /* Writes the result, and adds to the table's size. One lane runs this. */
 __device__ __forceinline__ void tell_result(const cuda_finish &finish, unsigned long long ok, unsigned long long exists,
-                                            unsigned long long not_found, unsigned long long full)
+                                            unsigned long long not_found, unsigned long long full,
+                                            unsigned long long too_long = 0)
 {
     const bool erases = finish.op == OP_ERASE || finish.op == OP_ERASE_IF;
     if (finish.replaced)
@@ -17,12 +18,13 @@ __device__ __forceinline__ void tell_result(const cuda_finish &finish, unsigned 
     else if (finish.size != NULL && finish.op != OP_FIND && finish.op != OP_UPDATE && ok > 0)
         atomicAdd((unsigned long long *)finish.size, erases ? 0 - ok : ok);
     loom_result told = {};
-    told.status = full > 0 ? LOOM_FULL : finish.outcome;
+    told.status = full > 0 ? LOOM_FULL : too_long > 0 ? LOOM_TOO_LONG : finish.outcome;
     told.keys = finish.op == OP_ERASE_IF ? ok + exists : finish.n; /* only the table knows its pairs */
     told.ok = ok;
     told.exists = exists;
     told.not_found = finish.op == OP_FIND ? finish.n - ok : not_found; /* lookups count found keys */
     told.full = full;
+    told.too_long = too_long;
     *finish.result = told;
 }
 
@@ -31,16 +33,17 @@ __device__ __forceinline__ void finish_counts(const cuda_finish &finish)
 {
     cuda_counts *copy = finish.counts + threadIdx.x;
     unsigned long long ok = __ldcg(&copy->ok), exists = __ldcg(&copy->exists), not_found = __ldcg(&copy->not_found);
-    unsigned long long full = __ldcg(&copy->full);
+    unsigned long long full = __ldcg(&copy->full), too_long = __ldcg(&copy->too_long);
     *copy = cuda_counts{};
     for (int distance = COUNT_COPIES / 2; distance > 0; distance /= 2) {
         ok += __shfl_xor_sync(0xffffffffu, ok, distance);
         exists += __shfl_xor_sync(0xffffffffu, exists, distance);
         not_found += __shfl_xor_sync(0xffffffffu, not_found, distance);
         full += __shfl_xor_sync(0xffffffffu, full, distance);
+        too_long += __shfl_xor_sync(0xffffffffu, too_long, distance);
     }
     if (threadIdx.x == 0)
-        tell_result(finish, ok, exists, not_found, full);
+        tell_result(finish, ok, exists, not_found, full, too_long);
 }
 
 /* The last block of a kernel to arrive finishes the call. All threads of each block call this after counting. */

@@ -11,6 +11,7 @@
 
 #include "core/combine.h"
 #include "core/portable.h"
+#include "core/word_loads.h"
 
 #ifndef CUDA_LANES
 #error "define CUDA_LANES: the lanes of a group"
@@ -505,6 +506,26 @@ LOOM_LANE void lane_write_bytes(unsigned char *at, const unsigned char *from, ui
         for (uint32_t i = 0; i < n / sizeof(type); i++)
             lane_store((type *)at + i, ((const type *)from)[i]);
     });
+}
+
+/* Strings: whole words of the table, and words at any address of the other array. */
+#define LANE_HAS_STRINGS
+
+LOOM_LANE lane_truth lane_same_string(const unsigned char *at, const unsigned char *bytes, uint32_t n)
+{
+    bool same = true;
+    for (uint32_t i = 0; same && i < n; i += 8) {
+        const uint32_t some = n - i < 8 ? n - i : 8; /* the string's last word may have other bytes behind it */
+        const uint64_t differs = lane_load_8((const uint64_t *)(at + i)) ^ loom__load_bytes(bytes + i, some);
+        same = differs << (64 - 8 * some) == 0;
+    }
+    return same;
+}
+
+LOOM_LANE void lane_write_string(unsigned char *at, const unsigned char *from, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i += 8)
+        lane_store_8((uint64_t *)(at + i), loom__load_bytes(from + i, n - i < 8 ? n - i : 8));
 }
 
 LOOM_LANE uint64_t lane_swap_8(uint64_t *at, uint64_t expected, uint64_t wanted, int shared)

@@ -299,7 +299,10 @@ const loom__machine_ops cuda_machine = {
     host_parallel,
     cuda_measure_limit,
     cuda_hash_keys,
-    NULL, /* copy_strings */
+    cuda_refer_strings,
+    cuda_place_strings,
+    cuda_copy_strings,
+    cuda_reaches,
 };
 
 /* ---- the module ---- */

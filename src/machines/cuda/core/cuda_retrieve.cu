@@ -144,10 +144,14 @@ cudaError_t launch_copy(const loom__table_slots *table, const loom__position &fr
     RETURN_IF_CUDA_FAILED(cudaGetLastError());
     RETURN_IF_CUDA_FAILED(
         cuda_gather_rows(keys, table->rows, table->row_key_bytes, table->row_key_stride, rows, count, stream));
+    if (table->row_variable & LOOM__VARIABLE_KEYS)
+        RETURN_IF_CUDA_FAILED(cuda_resolve_strings(keys, count, table->heap, stream));
     if (values == NULL)
         return cudaSuccess;
-    return cuda_gather_rows(values, table->row_values, table->row_value_bytes, table->row_value_stride, rows, count,
-                            stream);
+    RETURN_IF_CUDA_FAILED(cuda_gather_rows(values, table->row_values, table->row_value_bytes, table->row_value_stride,
+                                           rows, count, stream));
+    return table->row_variable & LOOM__VARIABLE_VALUES ? cuda_resolve_strings(values, count, table->heap, stream)
+                                                       : cudaSuccess;
 }
 
 /* Copies into arrays on the device. The caller has the stage. Waits for the device. */

@@ -5,8 +5,10 @@
  * thousand keys of a block that is rare. So a key costs its load, about 40 instructions and one read of shared memory.
  * By these counts 10^8 keys of 4 bytes take at least 0.1 ms for reading and 0.14 ms for instructions.
  *
- * The host sketches keys in host memory: it reads them faster than they pass over the link. */
+ * The host sketches keys in host memory: it reads them faster than they pass over the link. References to strings are
+ * always on the device, as their bytes are. */
 #include "machines/cuda/core/cuda_call.cuh"
+#include "machines/cuda/core/cuda_string_hash.cuh"
 
 namespace
 {
@@ -20,6 +22,13 @@ __device__ __forceinline__ void add_key(uint32_t *ranks, uint64_t number, uint64
     const uint32_t rank = loom__sketch_rank(hash);
     if (rank > *(volatile uint32_t *)at)
         atomicMax(at, rank);
+}
+
+__device__ __forceinline__ void merge_ranks(const uint32_t *ranks, uint32_t *whole)
+{
+    for (uint32_t i = threadIdx.x; i < LOOM__SKETCH_REGISTERS; i += THREADS)
+        if (ranks[i] > *(volatile uint32_t *)(whole + i))
+            atomicMax(whole + i, ranks[i]);
 }
 
 /* Adds all keys. Each thread loads several keys before it adds the first one. */
@@ -36,6 +45,26 @@ __device__ __forceinline__ void add_words(uint32_t *ranks, const word *keys, uin
         for (uint32_t k = 0; k < AT_ONCE; k++)
             add_key(ranks, some[k], seed);
     }
+}
+
+/* Strings: equal strings have equal numbers. */
+__device__ __forceinline__ void add_strings(uint32_t *ranks, const loom__string *strings, uint64_t n, uint64_t seed,
+                                            loom__seed expanded)
+{
+    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (uint64_t)gridDim.x * THREADS)
+        add_key(ranks, hash_string(strings[i], expanded), seed);
+}
+
+__global__ void __launch_bounds__(THREADS)
+    sketch_strings_kernel(const loom__string *strings, uint64_t n, uint64_t seed, loom__seed expanded, uint32_t *whole)
+{
+    __shared__ uint32_t ranks[LOOM__SKETCH_REGISTERS];
+    for (uint32_t i = threadIdx.x; i < LOOM__SKETCH_REGISTERS; i += THREADS)
+        ranks[i] = 0;
+    __syncthreads();
+    add_strings(ranks, strings, n, seed, expanded);
+    __syncthreads();
+    merge_ranks(ranks, whole);
 }
 
 /* `aligned`: keys of 4 or 8 bytes lie at multiples of their width. */
@@ -55,9 +84,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
         for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (uint64_t)gridDim.x * THREADS)
             add_key(ranks, loom__sketch_number(keys + i * key_bytes, key_bytes), seed);
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < LOOM__SKETCH_REGISTERS; i += THREADS)
-        if (ranks[i] > *(volatile uint32_t *)(whole + i))
-            atomicMax(whole + i, ranks[i]);
+    merge_ranks(ranks, whole);
 }
 
 cudaError_t sketch(const cuda_state *cuda, const unsigned char *keys, uint32_t key_bytes, uint64_t n, uint64_t seed,
@@ -68,8 +95,12 @@ cudaError_t sketch(const cuda_state *cuda, const unsigned char *keys, uint32_t k
     const uint64_t useful = n / (AT_ONCE * THREADS) + 1;
     const bool aligned = (key_bytes == 4 || key_bytes == 8) && (uintptr_t)keys % key_bytes == 0;
     RETURN_IF_CUDA_FAILED(cudaMemsetAsync(whole, 0, bytes, stream));
-    sketch_kernel<<<(unsigned)(useful < most ? useful : most), THREADS, 0, stream>>>(keys, key_bytes, n, seed, aligned,
-                                                                                     whole);
+    const unsigned blocks = (unsigned)(useful < most ? useful : most);
+    if (key_bytes == LOOM_VARIABLE)
+        sketch_strings_kernel<<<blocks, THREADS, 0, stream>>>((const loom__string *)keys, n, seed,
+                                                              loom__seed_expand(seed), whole);
+    else
+        sketch_kernel<<<blocks, THREADS, 0, stream>>>(keys, key_bytes, n, seed, aligned, whole);
     RETURN_IF_CUDA_FAILED(cudaGetLastError());
     RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(read, whole, bytes, cudaMemcpyDeviceToHost, stream));
     return cudaStreamSynchronize(stream);

@@ -40,6 +40,7 @@
  *   cuda_rows.cu         selects, takes and puts back rows of arrays, of any width
  *   cuda_sketch.cu       sketches the keys of a batch
  *   cuda_hash.cu         hashes of keys
+ *   cuda_strings.cu      references to byte strings; copies of strings
  *   cuda_trial.cu        functions for tests
  *   cuda_order.cu        orders calls on one table across streams
  *   cuda_kept_streams.h  remembers the last call of each stream
@@ -100,7 +101,7 @@ template <class work_type> auto cuda_for_kind(loom__slot_kind kind, work_type wo
 /* The same, for kernels that know tags, too. */
 template <class work_type> auto cuda_for_any_kind(loom__slot_kind kind, work_type work)
 {
-    if (kind == SLOT_TAG)
+    if (slot_has_tag(kind)) /* rows of strings are found as any other */
         return work(std::integral_constant<loom__slot_kind, SLOT_TAG>());
     return cuda_for_kind(kind, work);
 }
@@ -138,7 +139,8 @@ typedef struct cuda_counts {
     uint32_t arrived; /* of the first copy: cuda_finish */
     uint32_t unused;
     unsigned long long packed; /* likewise */
-    unsigned long long unused_too[2];
+    unsigned long long too_long;
+    unsigned long long unused_too;
 } cuda_counts;
 
 enum { COUNT_BYTES = COUNT_COPIES * sizeof(cuda_counts) };
@@ -436,6 +438,15 @@ cudaError_t cuda_gather_rows(void *to, const void *from, uint32_t width, uint32_
                              uint64_t count, cudaStream_t stream);
 loom_status cuda_sketch_keys(loom__machine *machine, const void *keys, uint32_t key_bytes, uint64_t n, uint64_t seed,
                              loom__key_sketch *sketch, loom_stream stream);
+loom_status cuda_refer_strings(loom__machine *machine, const uint64_t *offsets, uint64_t base, uint64_t n,
+                               uint64_t most, loom__string *to, loom__strings_told *told, loom_stream stream);
+loom_status cuda_place_strings(loom__machine *machine, const loom__string *strings, uint64_t n, uint64_t at,
+                               uint64_t room, uint64_t *places, loom__places_told *told, loom_stream stream);
+loom_status cuda_copy_strings(loom__machine *machine, const loom__string *strings, uint64_t n, const uint64_t *places,
+                              void *to, loom_stream stream);
+int cuda_reaches(loom__machine *machine, const void *array);
+/* Turns n references of rows (open_stored) into references of a batch, in place. */
+cudaError_t cuda_resolve_strings(void *references, uint64_t n, const unsigned char *heap, cudaStream_t stream);
 loom_status cuda_measure_limit(loom__machine *machine, loom_limit *limit);
 loom_status cuda_hash_keys(loom__machine *machine, const void *keys, uint32_t key_bytes, uint64_t n, uint64_t seed,
                            uint64_t *hashes, loom_stream stream);

@@ -55,6 +55,9 @@ __device__ __forceinline__ void add_sums(open_sums *to, const open_sums &from)
     keep_larger(&to->fullest, from.fullest);
     keep_larger(&to->longest, from.longest);
     keep_larger(&to->lowest_bad_inverted, from.lowest_bad_inverted);
+    add_to(&to->string_bytes, from.string_bytes);
+    add_to(&to->in_heap, from.in_heap);
+    keep_larger(&to->heap_end, from.heap_end);
 }
 
 template <loom__slot_kind kind>
@@ -67,9 +70,13 @@ __global__ void __launch_bounds__(THREADS)
     lane_group alone = lane_own_group();
     if (threadIdx.x == 0)
         block = open_sums{};
-    __syncthreads();
-    for (uint32_t number = threadIdx.x; number < view.buckets; number += THREADS)
-        open_survey_bucket(kind, alone, &view, blockIdx.x, number, &own);
+    bool sound = true;
+    if (kind == SLOT_STRING)
+        for (uint32_t number = threadIdx.x; number < view.buckets; number += THREADS)
+            sound = open_survey_strings(kind, &view, blockIdx.x, number, &own) && sound;
+    if (__syncthreads_and(sound))
+        for (uint32_t number = threadIdx.x; number < view.buckets; number += THREADS)
+            open_survey_bucket(kind, alone, &view, blockIdx.x, number, &own);
     add_sums(&block, own);
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -91,7 +98,7 @@ __global__ void __launch_bounds__(THREADS)
     if (index < n) {
         lane_group alone = lane_own_group();
         uint64_t key;
-        if constexpr (kind == SLOT_TAG)
+        if constexpr (kind == SLOT_TAG || kind == SLOT_STRING)
             key = (uint64_t)(uintptr_t)((const unsigned char *)keys + index * given.key_bytes);
         else
             key = slot_key_bytes(kind) == 4 ? ((const uint32_t *)keys)[index] : ((const uint64_t *)keys)[index];
@@ -105,8 +112,8 @@ __global__ void __launch_bounds__(THREADS)
 loom_status count_here(const cuda_stage *stage, const loom__open_view *view, const void *keys, cuda_place place,
                        uint64_t n, unsigned long long *sum, cudaStream_t stream)
 {
-    uint64_t key_bytes =
-        view->kind == SLOT_TAG ? open_rows_of(view)->key_bytes : slot_key_bytes((loom__slot_kind)view->kind);
+    uint64_t key_bytes = slot_has_tag((loom__slot_kind)view->kind) ? open_rows_of(view)->key_bytes
+                                                                   : slot_key_bytes((loom__slot_kind)view->kind);
     uint64_t per_chunk = place == PLACE_DEVICE ? n : STAGE_BYTES / key_bytes;
     for (uint64_t first = 0; first < n; first += per_chunk) {
         uint64_t count = n - first < per_chunk ? n - first : per_chunk;

@@ -10,6 +10,9 @@ template <loom__slot_kind kind> struct open_view_of {
 template <> struct open_view_of<SLOT_TAG> {
     typedef loom__rows_view type;
 };
+template <> struct open_view_of<SLOT_STRING> {
+    typedef loom__rows_view type;
+};
 
 /* The view of a table of this kind. */
 template <loom__slot_kind kind> const typename open_view_of<kind>::type *open_view_as(const void *view)
@@ -27,12 +30,14 @@ __device__ __forceinline__ const loom__open_view *open_lines(const loom__rows_vi
     return &view->lines;
 }
 
-/* Calls `call(KIND)` with the kind as a literal, tags included. */
-#define OPEN_FOR_KIND(kind, call) \
-    if ((kind) == SLOT_TAG) {     \
-        call(SLOT_TAG);           \
-    } else {                      \
-        SLOT_FOR_KIND(kind, call) \
+/* Calls `call(KIND)` with the kind as a literal, tags and strings included. */
+#define OPEN_FOR_KIND(kind, call)       \
+    if ((kind) == SLOT_TAG) {           \
+        call(SLOT_TAG);                 \
+    } else if ((kind) == SLOT_STRING) { \
+        call(SLOT_STRING);              \
+    } else {                            \
+        SLOT_FOR_KIND(kind, call)       \
     }
 
 #endif

@@ -13,9 +13,21 @@ const loom__rows_view *rows_of(const void *view)
     return static_cast<const loom__rows_view *>(view);
 }
 
+/* A lookup in any table with rows. Where values alone are strings, they are found as references of rows. */
+cudaError_t launch_find(const loom__rows_view *view, const cuda_batch *batch, const cuda_finish *finish,
+                        cudaStream_t stream)
+{
+    if (view->variable & LOOM__VARIABLE_KEYS)
+        return cuda_strings_find(view, batch, finish, stream);
+    RETURN_IF_CUDA_FAILED(cuda_rows_find(view, batch, finish, stream));
+    return view->variable != 0 && batch->found_values != NULL
+               ? cuda_resolve_strings(batch->found_values, batch->n, view->heap, stream)
+               : cudaSuccess;
+}
+
 cudaError_t launch(const cuda_map_call *call, const cuda_batch *batch, cudaStream_t stream)
 {
-    return call->op == OP_FIND ? cuda_rows_find(rows_of(call->view), batch, call->finish, stream)
+    return call->op == OP_FIND ? launch_find(rows_of(call->view), batch, call->finish, stream)
                                : cuda_rows_write(rows_of(call->view), batch, call->op, call->finish, stream);
 }
 
@@ -25,7 +37,7 @@ cuda_map_call call_on(loom__machine *machine, const void *view, const loom__batc
     cuda_map_call call = cuda_map_call_on(machine, &rows->lines, batch, op, launch);
     call.row_key_bytes = rows->key_bytes;
     call.row_value_bytes = rows->value_bytes;
-    call.may_finish = true;
+    call.may_finish = op == OP_FIND || rows->variable == 0; /* strings that are too long have a count of their own */
     return call;
 }
 
@@ -42,9 +54,30 @@ loom_status find(loom__machine *machine, const void *view, const loom__batch *ba
     return run(machine, view, batch, OP_FIND);
 }
 
+/* Runs body(), a call that inserts or updates. Then tells which rows were refused for lack of bytes, if the caller
+ * asks. */
+template <class body_type>
+loom_status count_no_bytes(loom__machine *machine, const void *view, const loom__batch *batch, body_type body)
+{
+    loom__string_totals *totals = rows_of(view)->strings;
+    cudaStream_t stream = (cudaStream_t)batch->stream;
+    uint64_t told[3];
+    static_assert(sizeof told == offsetof(loom__string_totals, padding) - offsetof(loom__string_totals, refused_rows),
+                  "three numbers");
+    if (rows_of(view)->variable == 0 || batch->no_bytes == NULL)
+        return body();
+    ON_DEVICE((cuda_state *)machine);
+    CUDA_TRY(cudaMemsetAsync(&totals->refused_rows, 0, sizeof told, stream));
+    RETURN_IF_FAILED(body());
+    CUDA_TRY(cudaMemcpyAsync(told, &totals->refused_rows, sizeof told, cudaMemcpyDeviceToHost, stream));
+    CUDA_TRY(cudaStreamSynchronize(stream));
+    *batch->no_bytes = {told[0], told[1], told[2]};
+    return LOOM_OK;
+}
+
 loom_status write(loom__machine *machine, const void *view, const loom__batch *batch)
 {
-    return run(machine, view, batch, (cuda_op)batch->write);
+    return count_no_bytes(machine, view, batch, [&] { return run(machine, view, batch, (cuda_op)batch->write); });
 }
 
 /* ---- whole tables ---- */
@@ -65,6 +98,23 @@ loom_status clear(loom__machine *machine, const void *any_view, loom_stream give
         CUDA_TRY(cudaMemsetAsync(view->values, 0, slots * view->value_stride, stream));
     CUDA_TRY(cudaMemsetAsync(lines->marks, 0, state_bytes, stream));
     CUDA_TRY(cudaMemsetAsync(&lines->totals->size, 0, sizeof lines->totals->size, stream));
+    if (view->variable != 0)
+        CUDA_TRY(cudaMemsetAsync(view->strings, 0, sizeof *view->strings, stream));
+    return LOOM_OK;
+}
+
+loom_status survey(loom__machine *machine, const void *view, loom__survey *told, loom_stream given)
+{
+    const loom__rows_view *rows = rows_of(view);
+    RETURN_IF_FAILED(cuda_open_survey(machine, view, told, given));
+    if (rows->variable == 0)
+        return LOOM_OK;
+    cudaStream_t stream = (cudaStream_t)given;
+    uint64_t used;
+    ON_DEVICE((cuda_state *)machine);
+    CUDA_TRY(cudaMemcpyAsync(&used, &rows->strings->used, sizeof used, cudaMemcpyDeviceToHost, stream));
+    CUDA_TRY(cudaStreamSynchronize(stream));
+    told->heap_used = used < rows->heap_room ? used : rows->heap_room;
     return LOOM_OK;
 }
 
@@ -94,12 +144,15 @@ loom_status insert_directly(cuda_map_call *call)
 struct order_call {
     cuda_map_call call; /* first: `launch` gets its address */
     unsigned char *memory;
+    bool launched; /* a part of the batch */
 };
 
 cudaError_t launch_in_order(const cuda_map_call *call, const cuda_batch *batch, cudaStream_t stream)
 {
-    const order_call *order = (const order_call *)(const void *)call;
-    return cuda_rows_in_order(rows_of(call->view), batch, call->overwrites(), order->memory, stream);
+    order_call *order = (order_call *)(void *)call;
+    const bool first = !order->launched;
+    order->launched = true;
+    return cuda_rows_in_order(rows_of(call->view), batch, call->overwrites(), first, order->memory, stream);
 }
 
 /* Items of one launch. A later launch finds equal keys of an earlier one in the table, and keeps or overwrites them:
@@ -113,7 +166,7 @@ uint64_t order_slice(const cuda_state *cuda, uint64_t n)
 
 loom_status insert_in_order(cuda_map_call *given)
 {
-    order_call order = {*given, NULL};
+    order_call order = {*given, NULL, false};
     cuda_map_call *call = &order.call;
     call->launch = launch_in_order;
     call->may_finish = false;
@@ -134,7 +187,7 @@ loom_status insert_in_order(cuda_map_call *given)
     });
 }
 
-loom_status insert_bulk(loom__machine *machine, const void *view, const loom__batch *batch)
+loom_status insert_batch(loom__machine *machine, const void *view, const loom__batch *batch)
 {
     cuda_map_call call = call_on(machine, view, batch, (cuda_op)batch->write);
     ON_DEVICE(call.cuda);
@@ -145,6 +198,11 @@ loom_status insert_bulk(loom__machine *machine, const void *view, const loom__ba
     if (call.goes_in_order() && batch->n > 0)
         return insert_in_order(&call);
     return insert_directly(&call);
+}
+
+loom_status insert_bulk(loom__machine *machine, const void *view, const loom__batch *batch)
+{
+    return count_no_bytes(machine, view, batch, [&] { return insert_batch(machine, view, batch); });
 }
 
 uint64_t bulk_bytes(loom__machine *machine, const void *view, uint64_t n, uint32_t flags, int with_status)
@@ -167,7 +225,7 @@ const loom__map_kernels cuda_rows_kernels = {
     NULL, /* bulk_pays */
     refill,
     cuda_retrieve_from<loom__rows_view, open_rows_table_slots>,
-    cuda_open_survey,
+    survey,
     cuda_open_upkeep,
     NULL, /* fold_size: there are no device views */
     cuda_open_count_accesses,

@@ -2,13 +2,21 @@
  * last one (overwrite), and the first one of a new key is told OK.
  *
  * Keys of any width are not sorted. Instead the batch is inserted directly, in any order, and then put right:
- *   1. insert   Each key is stored with the value of some item that has it.
+ *   1. insert   Each key is stored with the value of some item that has it; if values are strings, with an empty one.
  *   2. locate   Each item looks up the slot of its key.
  *   3. rank     The items of a slot find out which of them comes first, and which comes last. The item that stored the
  *               key says that the key is new.
  *   4. settle   Of the items of a new key, or of any key that is overwritten, one stores its value; all get their
  *               statuses.
- * Nobody else uses the table meanwhile. Memory: 9 bytes for each item and 8.1 for each slot of the table. */
+ * Nobody else uses the table meanwhile. Memory: 9 bytes for each item and 8.1 for each slot of the table; 8.3 if values
+ * are strings.
+ *
+ * Values that are strings. In step 4 the heap may have no room for a value. Then all items of its key are refused, and
+ * a new key is erased again: the caller sends them once more, in their order. Later launches of the call insert
+ * nothing then: an item must not come before one with the same key that was refused. */
+#define CUDA_LANES        1
+#define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
+#include "engines/open/open_ops.h"
 #include "machines/cuda/core/cuda_outcomes.cuh"
 #include "machines/cuda/rows/cuda_rows_engine.cuh"
 
@@ -18,10 +26,11 @@ namespace
 enum { THREADS = 256, BLOCKS = 1 << 16 /* of a kernel with a grid-stride loop, at most */ };
 
 struct order_memory {
+    uint32_t *stalled;                  /* a value found no room in the heap: for the whole call */
     uint64_t *slots;                    /* [n] of the items' keys */
     uint8_t *status;                    /* [n] of step 1 */
     uint32_t *before_first, *last_plus; /* [slots of the table] UINT32_MAX - number of the first item; last item + 1 */
-    uint32_t *is_new;                   /* one bit for each slot of the table */
+    uint32_t *is_new, *failed;          /* one bit for each slot of the table */
     uint64_t zeroed;                    /* bytes from before_first on that are zero at first */
     uint64_t bytes;
 };
@@ -29,24 +38,32 @@ struct order_memory {
 order_memory lay_out(const loom__rows_view *view, uint64_t n, unsigned char *memory)
 {
     const uint64_t slots = (uint64_t)view->lines.partitions * view->lines.buckets * open_slots(SLOT_TAG);
+    const bool strings = (view->variable & LOOM__VARIABLE_VALUES) != 0;
     cuda_layout all = {0};
     order_memory order;
+    order.stalled = (uint32_t *)(memory + all.add(sizeof *order.stalled));
     order.slots = (uint64_t *)(memory + all.add(n * sizeof *order.slots));
     order.status = memory + all.add(n);
     const uint64_t begin = all.bytes;
     order.before_first = (uint32_t *)(memory + all.add(slots * sizeof(uint32_t)));
     order.last_plus = (uint32_t *)(memory + all.add(slots * sizeof(uint32_t)));
     order.is_new = (uint32_t *)(memory + all.add(slots / 8 + sizeof(uint32_t)));
+    order.failed = (uint32_t *)(memory + all.add(strings ? slots / 8 + sizeof(uint32_t) : 0));
     order.zeroed = all.bytes - begin;
     order.bytes = all.bytes;
     return order;
+}
+
+__device__ __forceinline__ bool bit_of(const uint32_t *bits, uint64_t slot)
+{
+    return bits[slot / 32] >> slot % 32 & 1;
 }
 
 __global__ void __launch_bounds__(THREADS) rank_kernel(const order_memory order, uint64_t n)
 {
     for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (uint64_t)gridDim.x * THREADS) {
         const uint64_t slot = order.slots[i];
-        if (slot == CUDA_NO_SLOT)
+        if (slot == CUDA_NO_SLOT || order.status[i] == LOOM_TOO_LONG)
             continue;
         atomicMax(&order.before_first[slot], UINT32_MAX - (uint32_t)i);
         atomicMax(&order.last_plus[slot], (uint32_t)i + 1);
@@ -55,33 +72,148 @@ __global__ void __launch_bounds__(THREADS) rank_kernel(const order_memory order,
     }
 }
 
+/* How an item of a slot came out. */
+struct ranked {
+    bool is_new, first, stores;
+};
+
+__device__ __forceinline__ ranked rank_of(const order_memory &order, uint64_t slot, uint64_t i, bool overwrite)
+{
+    const bool is_new = bit_of(order.is_new, slot), first = order.before_first[slot] == UINT32_MAX - (uint32_t)i;
+    return {is_new, first, overwrite ? order.last_plus[slot] == (uint32_t)i + 1 : is_new && first};
+}
+
+/* ---- values that are strings ---- */
+
+/* The walk of a key that lies in a slot. */
+__device__ __forceinline__ open_walk walk_at(const loom__rows_view &view, uint64_t key, uint64_t slot)
+{
+    const uint64_t bucket = slot / open_slots(SLOT_TAG);
+    return open_walk_to(SLOT_STRING, &view.lines, key, (uint32_t)(bucket % view.lines.buckets));
+}
+
+/* The item that stores its value replaces the one in the row. */
 __global__ void __launch_bounds__(THREADS)
-    settle_kernel(const loom__rows_view view, const cuda_batch batch, const order_memory order, bool overwrite)
+    replace_kernel(const __grid_constant__ loom__rows_view view, const __grid_constant__ cuda_batch batch,
+                   const order_memory order, bool overwrite)
+{
+    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < batch.n; i += (uint64_t)gridDim.x * THREADS) {
+        const uint64_t slot = order.slots[i];
+        if (slot == CUDA_NO_SLOT || order.status[i] == LOOM_TOO_LONG || !rank_of(order, slot, i, overwrite).stores)
+            continue;
+        open_walk walk;
+        walk.key = 0;
+        walk.piece = OPEN_NO_PIECE;
+        walk.partition_index = (uint32_t)(slot / open_slots(SLOT_TAG) / view.lines.buckets);
+        const uint64_t value = (uint64_t)(uintptr_t)((const loom__string *)batch.values + i);
+        if (!open_replace_string(&view, &walk, open_row_of_number(&view, slot).value, value)) {
+            atomicOr(&order.failed[slot / 32], 1u << slot % 32);
+            *order.stalled = 1;
+        }
+    }
+}
+
+/* Erases a new key for whose value there was no room. */
+__device__ __noinline__ void erase_slot(const loom__rows_view &view, uint64_t key, uint64_t slot)
+{
+    const open_walk walk = walk_at(view, key, slot);
+    if (open_free_slot(SLOT_STRING, OPEN_SHARED, &view.lines, &walk, (uint32_t)(slot % open_slots(SLOT_TAG)), 0))
+        open_note_erased(OPEN_SHARED, &view.lines, &walk);
+}
+
+/* Counts a row that was refused for lack of bytes. */
+__device__ __forceinline__ void note_refused(const loom__rows_view &view, uint64_t key, uint64_t value)
+{
+    const unsigned long long bytes = open_piece_bytes(&view, key, value);
+    atomicAdd((unsigned long long *)&view.strings->refused_rows, 1ull);
+    atomicAdd((unsigned long long *)&view.strings->refused_bytes, bytes);
+    atomicMax((unsigned long long *)&view.strings->refused_most, bytes);
+}
+
+/* ---- settling ---- */
+
+/* `strings`: values are strings; replace_kernel has stored them. */
+template <bool strings>
+__device__ __forceinline__ uint8_t settle(const loom__rows_view &view, const cuda_batch &batch,
+                                          const order_memory &order, bool overwrite, uint64_t slot, uint64_t i)
+{
+    const ranked rank = rank_of(order, slot, i, overwrite);
+    if (strings && bit_of(order.failed, slot)) {
+        const uint64_t key = (uint64_t)(uintptr_t)((const unsigned char *)batch.keys + i * view.key_bytes);
+        if (rank.is_new && rank.stores)
+            erase_slot(view, key, slot);
+        note_refused(view, key, (uint64_t)(uintptr_t)((const loom__string *)batch.values + i));
+        return LOOM_FULL;
+    }
+    if (!strings && rank.stores && batch.values != NULL) {
+        const unsigned char *from = (const unsigned char *)batch.values + i * view.value_bytes;
+        unsigned char *to = open_row_of_number(&view, slot).value;
+        for (uint32_t b = 0; b < view.value_bytes; b++)
+            to[b] = from[b];
+    }
+    return rank.is_new && rank.first ? LOOM_OK : LOOM_EXISTS;
+}
+
+__device__ __forceinline__ void tell_item(const cuda_batch &batch, uint64_t i, uint8_t told, outcome_counts *counts,
+                                          uint32_t *too_long)
+{
+    counts->ok += told == LOOM_OK;
+    counts->exists += told == LOOM_EXISTS;
+    counts->full += told == LOOM_FULL;
+    *too_long += told == LOOM_TOO_LONG;
+    if (batch.status != NULL)
+        batch.status[i] = told;
+}
+
+__device__ __forceinline__ void tell_all(const cuda_batch &batch, const outcome_counts &counts, uint32_t too_long)
+{
+    if (batch.counts == NULL)
+        return;
+    tell_counts(batch.counts, counts);
+    add_count(&batch.counts[blockIdx.x % COUNT_COPIES].too_long, too_long);
+}
+
+template <bool strings>
+__global__ void __launch_bounds__(THREADS)
+    settle_kernel(const __grid_constant__ loom__rows_view view, const __grid_constant__ cuda_batch batch,
+                  const order_memory order, bool overwrite)
 {
     outcome_counts counts = {};
+    uint32_t too_long = 0;
     for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < batch.n; i += (uint64_t)gridDim.x * THREADS) {
         const uint64_t slot = order.slots[i];
         uint8_t told = LOOM_FULL;
-        if (slot != CUDA_NO_SLOT) {
-            const bool is_new = order.is_new[slot / 32] >> slot % 32 & 1;
-            const bool first = order.before_first[slot] == UINT32_MAX - (uint32_t)i;
-            const bool stores = overwrite ? order.last_plus[slot] == (uint32_t)i + 1 : is_new && first;
-            told = is_new && first ? LOOM_OK : LOOM_EXISTS;
-            if (stores && batch.values != NULL) {
-                const unsigned char *from = (const unsigned char *)batch.values + i * view.value_bytes;
-                unsigned char *to = open_row_of_number(&view, slot).value;
-                for (uint32_t b = 0; b < view.value_bytes; b++)
-                    to[b] = from[b];
-            }
-        }
-        counts.ok += told == LOOM_OK;
-        counts.exists += told == LOOM_EXISTS;
-        counts.full += told == LOOM_FULL;
-        if (batch.status != NULL)
-            batch.status[i] = told;
+        if (order.status[i] == LOOM_TOO_LONG)
+            told = LOOM_TOO_LONG;
+        else if (slot != CUDA_NO_SLOT)
+            told = settle<strings>(view, batch, order, overwrite, slot, i);
+        tell_item(batch, i, told, &counts, &too_long);
     }
-    if (batch.counts != NULL)
-        tell_counts(batch.counts, counts);
+    __syncwarp();
+    tell_all(batch, counts, too_long);
+}
+
+/* A launch after one in which a value found no room: inserts nothing. */
+__global__ void __launch_bounds__(THREADS)
+    stalled_kernel(const __grid_constant__ loom__rows_view view, const __grid_constant__ cuda_batch batch,
+                   const order_memory order, bool overwrite)
+{
+    outcome_counts counts = {};
+    uint32_t too_long = 0;
+    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < batch.n; i += (uint64_t)gridDim.x * THREADS) {
+        const uint64_t key = (uint64_t)(uintptr_t)((const unsigned char *)batch.keys + i * view.key_bytes);
+        const uint64_t value = (uint64_t)(uintptr_t)((const loom__string *)batch.values + i);
+        uint8_t told = LOOM_FULL;
+        if (open_is_too_long(SLOT_STRING, &view, key, value))
+            told = LOOM_TOO_LONG;
+        else if (!overwrite && order.slots[i] != CUDA_NO_SLOT)
+            told = LOOM_EXISTS;
+        else
+            note_refused(view, key, value);
+        tell_item(batch, i, told, &counts, &too_long);
+    }
+    __syncwarp();
+    tell_all(batch, counts, too_long);
 }
 
 } // namespace
@@ -91,19 +223,37 @@ uint64_t cuda_rows_order_bytes(const loom__rows_view *view, uint64_t n)
     return lay_out(view, n, NULL).bytes;
 }
 
-cudaError_t cuda_rows_in_order(const loom__rows_view *view, const cuda_batch *batch, bool overwrite,
+cudaError_t cuda_rows_in_order(const loom__rows_view *view, const cuda_batch *batch, bool overwrite, bool first_launch,
                                unsigned char *memory, cudaStream_t stream)
 {
     const order_memory order = lay_out(view, batch->n, memory);
     const uint64_t wanted = (batch->n + THREADS - 1) / THREADS;
     const unsigned blocks = wanted < BLOCKS ? (unsigned)wanted : (unsigned)BLOCKS;
+    const bool strings = (view->variable & LOOM__VARIABLE_VALUES) != 0;
     cuda_batch directly = *batch;
     directly.status = order.status;
     directly.counts = NULL;
+    uint32_t stalled = 0;
+    if (first_launch) {
+        RETURN_IF_CUDA_FAILED(cudaMemsetAsync(order.stalled, 0, sizeof *order.stalled, stream));
+    } else if (strings) {
+        RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(&stalled, order.stalled, sizeof stalled, cudaMemcpyDefault, stream));
+        RETURN_IF_CUDA_FAILED(cudaStreamSynchronize(stream));
+    }
+    if (stalled) {
+        RETURN_IF_CUDA_FAILED(cuda_rows_locate(view, batch->keys, batch->n, order.slots, stream));
+        stalled_kernel<<<blocks, THREADS, 0, stream>>>(*view, *batch, order, overwrite);
+        return cudaGetLastError();
+    }
     RETURN_IF_CUDA_FAILED(cudaMemsetAsync(order.before_first, 0, order.zeroed, stream));
-    RETURN_IF_CUDA_FAILED(cuda_rows_write(view, &directly, OP_KEEP, NULL, stream));
+    RETURN_IF_CUDA_FAILED(cuda_rows_write(view, &directly, OP_KEEP, NULL, stream, strings));
     RETURN_IF_CUDA_FAILED(cuda_rows_locate(view, batch->keys, batch->n, order.slots, stream));
     rank_kernel<<<blocks, THREADS, 0, stream>>>(order, batch->n);
-    settle_kernel<<<blocks, THREADS, 0, stream>>>(*view, *batch, order, overwrite);
+    if (strings) {
+        replace_kernel<<<blocks, THREADS, 0, stream>>>(*view, *batch, order, overwrite);
+        settle_kernel<true><<<blocks, THREADS, 0, stream>>>(*view, *batch, order, overwrite);
+    } else {
+        settle_kernel<false><<<blocks, THREADS, 0, stream>>>(*view, *batch, order, overwrite);
+    }
     return cudaGetLastError();
 }
