@@ -346,7 +346,7 @@ static double bytes_of_query(const widths_bench *bench, bool with_value)
     if (bench->strings) { /* an offset and the string; a line; value and status; the row with a reference, the heap */
         const uint64_t value = with_value ? bench->value_bytes : 0;
         const uint64_t row = apart ? in_sectors(16) + in_sectors(value) : in_sectors(16 + value);
-        return 8 + bench->key_bytes + BENCH_LINE + value + 1 +
+        return (double)(8 + bench->key_bytes + BENCH_LINE + value + 1) +
                (double)(row + in_sectors(bench->key_bytes)) * bench->hit / 100;
     }
     const uint64_t key = rows ? bench->key_bytes : 0, value = with_value && !in_line ? bench->value_bytes : 0;
