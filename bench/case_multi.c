@@ -401,6 +401,7 @@ const bench_case bench_case_multi = {.name = "multi",
                                      .op_runs = op_runs,
                                      .op_uses = op_uses,
                                      .type = LOOM_TYPE_MULTIMAP,
+                                     .any_width = BENCH_USES_KEY_BYTES | BENCH_USES_VALUE_BYTES,
                                      .uses = BENCH_USES_N | BENCH_USES_LOAD | BENCH_USES_SKEW | BENCH_USES_KEY_BYTES |
                                              BENCH_USES_VALUE_BYTES | BENCH_USES_OPS | BENCH_USES_REPEAT |
                                              BENCH_USES_VALUES_PER_KEY | BENCH_USES_ENGINE | BENCH_USES_LANES |

@@ -228,8 +228,12 @@ static bool is_right(const multi_bench *bench, uint64_t key, uint64_t from, uint
     const uint64_t count = key < bench->range ? bench->counts[key] : 0;
     if (from > to || to - from != count || to > bench->n + bench->more)
         return false;
-    for (uint64_t at = from; at < to; at++)
-        sum += bench_get(bench->found.host, at, bench->value_bytes);
+    for (uint64_t at = from; at < to; at++) {
+        const uint64_t value = bench_get(bench->found.host, at, bench->value_bytes);
+        if (bench->value_bytes > 8 && !bench_holds(bench->found.host, at, bench->value_bytes, value))
+            return false;
+        sum += value;
+    }
     return count == 0 || sum == bench->sums[key];
 }
 

@@ -101,8 +101,8 @@ LOOM_BOTH uint64_t loom__slots_empty(const loom__table_slots *table, uint32_t pa
     return partition == table->exception ? table->empty[1] : table->empty[0];
 }
 
-/* Whether a slot holds a key. If so, sets *key and *value; in sets and of rows the value is 0, but rows with handles give
- * the handle. Where rows hold keys, *key is the tag. */
+/* Whether a slot holds a key. If so, sets *key and *value. Where rows hold keys, *key is the tag. *value is 0 in sets
+ * and of rows, except that rows with handles give the handle. */
 LOOM_BOTH int loom__slot_holds(const loom__table_slots *table, uint32_t partition, uint32_t bucket, uint32_t slot,
                                uint64_t *key, uint64_t *value)
 {

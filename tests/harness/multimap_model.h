@@ -51,8 +51,8 @@ loom_result multimap_erase(multimap_model *m, batch *b);
 /* Of equal values of a key, the first one is erased. */
 loom_result multimap_erase_pairs(multimap_model *m, batch *b);
 loom_result multimap_erase_if(multimap_model *m, const number_range *range);
-/* Whether values have 4 or 8 bytes. Otherwise erase_if refuses the call, which these check. The second one is for a test
- * without a table yet: if it returns 0, it has destroyed the context. */
+/* Whether values have 4 or 8 bytes. Otherwise erase_if refuses the call, which these check. The second one is for a
+ * test without a table yet: if it returns 0, it has destroyed the context. */
 int multimap_has_ranges(const multimap_model *m);
 int multimap_form_has_ranges(test_run *t, loom_context *context);
 /* The same where a call may fail: then the table is unchanged. Return the status of the call. */

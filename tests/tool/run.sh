@@ -264,11 +264,12 @@ runs tool_used_threads threads --engine open --n 10 --batch 5 --callers 1,2 --co
 runs tool_used_widths widths --n 10 --load 0.5 --hit 50 --engine rows --key-bytes 33 --value-bytes 7 --ops find \
     --layout apart --repeat 1
 runs tool_used_filter_of_wide_keys filter --n 10 --key-bytes 256
-no_bench tool_width_of_map 'The case map wants --key-bytes 4 or 8; other widths are for filter and widths.' \
+no_bench tool_width_of_map 'The case map wants --key-bytes 4 or 8; other widths are for filter, multi and widths.' \
     map widths --key-bytes 16
-no_bench tool_width_of_two 'The cases perfect and multi want --value-bytes 4 or 8; other widths are for widths.' \
-    perfect multi --value-bytes 16
+no_bench tool_width_of_two 'The cases perfect and threads want --value-bytes 4 or 8; other widths are for multi and widths.' \
+    perfect threads --value-bytes 16
 no_bench tool_width_of_keys '--key-bytes 5: the keys of the benchmark have 4 bytes, or 8 to 256.' widths --key-bytes 5
+runs tool_used_multi_of_wide_pairs multi --n 10 --key-bytes 33 --value-bytes 7 --engine chain
 runs tool_used_multi multi --n 10 --load 0.5 --skew 1 --values-per-key 2,3 --key-bytes 8 --value-bytes 8 --repeat 1
 runs tool_used_multi_real multi --n 10 --skew real --ops build,find_paper --repeat 1
 runs tool_used_multi_sweep multi --sweep --n 10 --engine chain --ops build,append --key-bytes 8 --repeat 1

@@ -113,7 +113,8 @@ LOOM_LANE lane_truth open_meet_wide(loom__slot_kind kind, slot_mode mode, int sh
 }
 
 /* open_meet for a row whose key this lane has compared. value[0] is the address of the given value, value[1] where
- * FETCH stores the found value; 0: nowhere. LOCATE leaves the value to the caller. Strings are not fetched: of them, only OVERWRITE writes a value. */
+ * FETCH stores the found value; 0: nowhere. LOCATE leaves the value to the caller. Strings are not fetched: of them,
+ * only OVERWRITE writes a value. */
 LOOM_LANE lane_truth open_meet_row(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule, int shared,
                                    const loom__open_view *view, open_walk *walk, uint32_t slot, const uint64_t *value)
 {

@@ -35,7 +35,8 @@ typedef void loom__cpu_range(const void *view, const loom__batch *batch, uint64_
 typedef struct loom__cpu_map_simd {
     loom__cpu_range *find, *write, *count_accesses;
     /* Does what batch->write says with one record after the other. The calling thread owns every partition concerned.
-     * `scratch` is the engine's working memory. RESERVE (open tables, and rows with handles): found_values[i] is a loom__cpu_reserved. */
+     * `scratch` is the engine's working memory. RESERVE (open tables, and rows with handles): found_values[i] is a
+     * loom__cpu_reserved. */
     void (*insert)(const void *view, const loom__batch *batch, const loom__cpu_records *records, void *scratch,
                    loom__cpu_counts *counts);
     /* Surveys a partition and adds to the engine's sums. */

@@ -1,7 +1,7 @@
 /* Copies many lists of values that are neither 4 nor 8 bytes wide. cuda_copy_lists.cuh is for those that are.
  *
  * A warp copies a list, piece by piece. The values of a piece lie side by side before and after, so neighbouring lanes
- * copy neighbouring words. Lists of more than WIDE_LONG bytes are queued, and then copied by all thread blocks together.
+ * copy neighbouring words. Lists of more than WIDE_LONG bytes are queued, and then copied by all thread blocks.
  *
  * A type `lists` says which lists there are:
  *   heap, to         where the values are, and where they go

@@ -85,7 +85,8 @@ cudaError_t cuda_directory_launch(const cuda_state *cuda, const loom__multi_view
 /* The calls of its engine. They take multi_directory(view). */
 const loom__map_kernels *cuda_directory_kernels(const loom__multi_view *view);
 
-/* Directories with rows. Keys are known by their slots; CUDA_NO_SLOT: the key is not there. n is at least 1. */
+/* Directories with rows. Keys are known by their slots. A key that is not there has some other number, which no other
+ * item of the batch has. n is at least 1. */
 
 /* Stores the keys that are absent, with handles of zero, and tells the slots of all. The size of the table stays as it
  * is. */

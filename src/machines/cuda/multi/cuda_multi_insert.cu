@@ -14,8 +14,8 @@
  * In a build all lists are new: the directory is built from keys and handles in one piece after step 4.
  *
  * Keys in rows (cuda_multi_rows.cu) are stored in the directory first, with handles of zero, also in a build. Then the
- * batch is sorted by their slots, and a slot takes the part of a key. Pairs whose keys found no room are one run, which
- * is refused. Values that are neither 4 nor 8 bytes wide are never sorted: their positions are.
+ * batch is sorted by their slots, and a slot takes the part of a key. Pairs whose keys found no room are runs of their
+ * own, which are refused. Values that are neither 4 nor 8 bytes wide are never sorted: their positions are.
  *
  * No two lanes ever write to one list's handle, however often a key comes, and the order of the batch is kept. So this
  * way serves every batch: in order, with one key for all pairs, or small.

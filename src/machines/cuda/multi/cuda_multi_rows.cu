@@ -12,23 +12,37 @@ __device__ __forceinline__ uint64_t *handle_at(const loom__rows_view &rows, uint
     return (uint64_t *)(rows.values + slot * rows.value_stride);
 }
 
+/* Keys that are not there have numbers of their own: sorted, they are many short runs, not a long one. */
+__device__ __forceinline__ bool is_absent(uint64_t slot)
+{
+    return slot >> 63 != 0;
+}
+
+__global__ void __launch_bounds__(MULTI_THREADS) number_absent_kernel(uint64_t *slots, uint64_t n)
+{
+    const uint64_t i = multi_item();
+    if (i < n && slots[i] == CUDA_NO_SLOT)
+        slots[i] = ~i;
+}
+
 __global__ void __launch_bounds__(MULTI_THREADS) read_handles_kernel(const loom__rows_view rows, const uint64_t *slots,
                                                                      uint64_t n, uint64_t *handles, uint8_t *status)
 {
     const uint64_t i = multi_item();
     if (i >= n)
         return;
-    const uint64_t slot = slots[i], handle = slot != CUDA_NO_SLOT ? *handle_at(rows, slot) : 0;
+    const bool absent = is_absent(slots[i]);
+    const uint64_t handle = absent ? 0 : *handle_at(rows, slots[i]);
     handles[i] = handle;
     if (status != NULL)
-        status[i] = slot == CUDA_NO_SLOT ? LOOM_FULL : handle == 0 ? LOOM_OK : LOOM_EXISTS;
+        status[i] = absent ? LOOM_FULL : handle == 0 ? LOOM_OK : LOOM_EXISTS;
 }
 
 __global__ void __launch_bounds__(MULTI_THREADS)
     write_handles_kernel(const loom__rows_view rows, const uint64_t *slots, uint64_t n, const uint64_t *handles)
 {
     const uint64_t i = multi_item();
-    if (i < n && slots[i] != CUDA_NO_SLOT)
+    if (i < n && !is_absent(slots[i]))
         *handle_at(rows, slots[i]) = handles[i];
 }
 
@@ -75,7 +89,9 @@ cudaError_t cuda_insert_keys(const cuda_state *cuda, const loom__multi_view *vie
 cudaError_t cuda_locate_keys(const loom__multi_view *view, const void *keys, uint64_t n, uint64_t *slots,
                              cudaStream_t stream)
 {
-    return cuda_rows_locate(multi_rows(view), keys, n, slots, stream);
+    RETURN_IF_CUDA_FAILED(cuda_rows_locate(multi_rows(view), keys, n, slots, stream));
+    number_absent_kernel<<<multi_blocks(n), MULTI_THREADS, 0, stream>>>(slots, n);
+    return cudaGetLastError();
 }
 
 cudaError_t cuda_erase_located(const loom__multi_view *view, const uint64_t *slots, uint64_t n, cudaStream_t stream)
