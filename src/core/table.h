@@ -10,7 +10,7 @@
 enum {
     LOOM__MOST_REGIONS = 4,
     LOOM__MOST_PARAMETERS = 6,
-    LOOM__VIEW_WORDS = 26 /* 8-byte words of a view struct; a device view has room for 22 */
+    LOOM__VIEW_WORDS = 27 /* 8-byte words of a view struct; a device view has room for 22 */
 };
 
 /* What a file says about a table. */
