@@ -443,7 +443,58 @@ TEST(test_rows_strings_exact_heap_holds_all, .every_machine = 1)
         CHECK_OK(loom_map_insert(map, &keys.given, NULL, n, ways[way], NULL, NULL, NULL));
         CHECK_EQ(map_size(map), n);
         loom_map_destroy(map);
+        /* A heap with much more room is used as sparingly, and builds have shares of it. */
+        config.string_bytes = 3 * bytes;
+        map = make_map_from(context, &config);
+        CHECK_OK(loom_map_insert(map, &keys.given, NULL, n, ways[way], NULL, NULL, NULL));
+        CHECK_EQ(map_stats(map).string_unused, 0);
+        CHECK_EQ(map_stats(map).string_free, 2 * bytes);
+        checked_verify(map);
+        loom_map_destroy(map);
     }
+    free_texts(&keys);
+    loom_context_destroy(context);
+}
+
+/* Shares of the heap (open_take_of_share): keys that come again leave next to nothing unused, and nobody's bytes. */
+TEST(test_rows_strings_repeated_keys_waste_little)
+{
+    const uint64_t n = test_scaled(t, 60000, 20000), different = n / 5;
+    loom_context *context = make_context(t);
+    texts once = make_numbered(different, from_8_to_63), keys = make_texts(LOOM_VARIABLE, n, 64);
+    uint64_t bytes = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t length;
+        const unsigned char *key = text_at(&once, i < different / 2 ? i : mix_u64(i) % different, &length);
+        add_text(&keys, key, length);
+        bytes += (length + 7) / 8 * 8;
+    }
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    config.type = LOOM_TYPE_SET;
+    config.key_bytes = LOOM_VARIABLE;
+    config.capacity = n;
+    config.growth = 0;
+    config.string_bytes = 2 * bytes;
+    for (int builds = 0; builds < 2; builds++) {
+        loom_map *map = make_map_from(context, &config);
+        loom_result result = {0};
+        CHECK_OK((builds ? loom_map_build : loom_map_insert)(map, &keys.given, NULL, n, LOOM_BY_PARTITION, NULL,
+                                                             &result, NULL));
+        CHECK_EQ(result.ok, map_size(map));
+        CHECK_EQ(result.ok + result.exists, n);
+        const loom_stats stats = map_stats(map);
+        CHECK_LE(stats.string_unused, stats.partitions * 2 * 4096);
+        CHECK_LE(stats.string_unused, bytes / 20);
+        CHECK_OK(loom_map_find(map, &keys.given, n, NULL, NULL, NULL, &result, NULL));
+        CHECK_EQ(result.ok, n);
+        checked_verify(map);
+        CHECK_OK(loom_map_save(map, test_path(t, "saved"), NULL));
+        loom_map *loaded = NULL;
+        CHECK_OK(loom_map_load(context, test_path(t, "saved"), &loaded, NULL)); /* no two strings share bytes */
+        loom_map_destroy(loaded);
+        loom_map_destroy(map);
+    }
+    free_texts(&once);
     free_texts(&keys);
     loom_context_destroy(context);
 }

@@ -10,7 +10,7 @@
 enum {
     LOOM__MOST_REGIONS = 5,
     LOOM__MOST_PARAMETERS = 6,
-    LOOM__VIEW_WORDS = 52 /* 8-byte words of a view struct; a device view has room for 22 */
+    LOOM__VIEW_WORDS = 54 /* 8-byte words of a view struct; a device view has room for 22 */
 };
 
 /* What a file says about a table. */

@@ -52,7 +52,9 @@ enum {
     OPEN_RETIRED_TAG = 0xffff,
     OPEN_ROW_ALIGNMENT = 8, /* the largest */
     OPEN_PIECE_ALIGNMENT = 8,
-    OPEN_UNUSED_COPIES = 16
+    OPEN_UNUSED_COPIES = 16,
+    OPEN_SHARE_KEYS = 64,   /* most keys that a share is taken for */
+    OPEN_SHARE_BYTES = 4096 /* the same in bytes, without the first key's */
 };
 
 /* A reference in a row. */
@@ -77,6 +79,17 @@ typedef struct loom__string_totals {
     } unused[OPEN_UNUSED_COPIES]; /* by partition: erasures do not contend for one address; the sum counts */
 } loom__string_totals;
 
+/* Bytes of the heap that one thread took for several keys at once, so that threads seldom meet at `used`. Only the cpu
+ * machine has shares: open_take_of_share. */
+typedef struct open_share {
+    uint64_t at, end; /* what is left of it */
+    uint64_t from;    /* the key that took it */
+    uint64_t count;   /* keys that it was taken for: from, from + 1, … */
+    /* The keys of a range, their values if these are strings, and the key whose turn it is. */
+    const unsigned char *keys, *values;
+    uint64_t key_stride, value_stride, index, n;
+} open_share;
+
 /* The view struct of a table with rows. */
 typedef struct loom__rows_view {
     loom__open_view lines; /* first: the algorithms of open tables take this struct, too */
@@ -94,6 +107,7 @@ typedef struct loom__rows_view {
     /* While a loaded table is checked: a bit for each OPEN_PIECE_ALIGNMENT bytes of the heap, set if a string that was
      * surveyed lies there. Otherwise NULL. */
     uint64_t *piece_map;
+    open_share *share; /* of the thread that has this copy of the struct; NULL: pieces are taken one by one */
 } loom__rows_view;
 
 LOOM_BOTH const loom__rows_view *open_rows_of(const loom__open_view *view)

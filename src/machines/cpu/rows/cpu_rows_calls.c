@@ -178,12 +178,34 @@ static loom_status refill_rows(loom__machine *machine, const void *from, const v
     return refill(machine, from, to, refused, stream);
 }
 
+/* ---- shares of the heap ---- */
+
+/* Whether the threads of an insertion have shares (open_take_of_share): the heap surely has room for all its strings.
+ * Repeated keys may leave a part of a share unused, so an insertion that is no build needs twice the room: what later
+ * calls may need is not taken. */
+static int has_shares(const loom__rows_view *rows, const loom__batch *batch)
+{
+    if (rows->lines.kind != SLOT_STRING || !engine_splits(batch->flags, batch->replace != 0))
+        return 0;
+    const uint64_t used = batch->replace ? 0 : rows->strings->used;
+    return used <= rows->heap_room && batch->string_bytes <= (rows->heap_room - used) / (batch->replace ? 1 : 2);
+}
+
+static loom_status insert_rows(loom__machine *machine, const void *any_view, const loom__batch *batch)
+{
+    static open_share of_call; /* says that there are shares; each thread has its own */
+    loom__rows_view view = *open_rows_of(any_view);
+    if (has_shares(&view, batch))
+        view.share = &of_call;
+    return insert_bulk(machine, &view, batch);
+}
+
 const loom__map_kernels loom__cpu_rows_kernels = {
     .reset_totals = reset_totals,
     .clear = clear,
     .find = find,
     .write = write_ranges,
-    .insert_bulk = insert_bulk,
+    .insert_bulk = insert_rows,
     .bulk_bytes = bulk_bytes,
     .retrieve = retrieve,
     .survey = survey,

@@ -333,6 +333,30 @@ LOOM_LANE void write_ahead(loom__slot_kind kind, int shared, const loom__rows_vi
     at->referred++;
 }
 
+/* ---- shares of the heap, for insertions by partition ---- */
+
+/* If the call has shares, gives the thread's copy of the view one of its own, empty at first. `values` are strings or
+ * NULL. */
+LOOM_LANE void share_open(loom__slot_kind kind, loom__rows_view *rows, open_share *share, const void *keys,
+                          uint64_t key_stride, const void *values, uint64_t value_stride, uint64_t n)
+{
+    if (kind != SLOT_STRING || rows->share == NULL)
+        return;
+    *share =
+        (open_share){.keys = keys, .values = values, .key_stride = key_stride, .value_stride = value_stride, .n = n};
+    rows->share = share;
+}
+
+/* Gives back what is left, if nobody has taken bytes behind it. */
+LOOM_LANE void share_close(loom__slot_kind kind, const loom__rows_view *rows, open_share *share)
+{
+    if (kind != SLOT_STRING || rows->share == NULL || share->at == share->end)
+        return;
+    uint64_t end = share->end;
+    if (!__atomic_compare_exchange_n(&rows->strings->used, &end, share->at, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        open_drop_share(rows, share);
+}
+
 /* The address of the value of row i; 0: the batch has none. */
 LOOM_LANE uint64_t value_address(const loom__rows_view *rows, const loom__batch *batch, uint64_t index)
 {
@@ -472,10 +496,12 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
                               const loom__batch *const batch_given, const loom__cpu_records *const records_given,
                               const void *scratch, loom__cpu_counts *counts)
 {
-    const loom__rows_view rows = *open_rows_of(view);
+    loom__rows_view rows = *open_rows_of(view);
     const loom__batch batch = *batch_given;
     const loom__cpu_records records = *records_given;
     started ring;
+    open_share share;
+    share_open(kind, &rows, &share, records.keys, records.key_stride, records.values, records.value_stride, records.n);
     stages at = write_begin(kind, 0, &rows, records.keys, records.key_stride, 0, records.n, &ring);
     loom__cpu_counts local = {0};
     /* In order, once a value found no room in the heap, later rows are refused, too: a shorter value of the same key
@@ -485,6 +511,8 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
     (void)scratch;
     for (uint64_t i = 0; i < records.n; i++) {
         write_ahead(kind, 0, &rows, &at, &ring);
+        if (kind == SLOT_STRING)
+            share.index = i;
         open_walk walk = ring.walk[i % WRITE_RING];
         const uint64_t index = records.index != NULL ? records.index[i] : i;
         const uint64_t no_list = 0;
@@ -504,6 +532,7 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
         tell_row(kind, &batch, index, outcome,
                  outcome == OPEN_NO_BYTES ? open_piece_bytes(&rows, walk.key, value[0]) : 0, &local);
     }
+    share_close(kind, &rows, &share);
     loom__cpu_add_counts(counts, &local);
 }
 
