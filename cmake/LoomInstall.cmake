@@ -13,7 +13,7 @@ if(loom_with_cuda)
     install(TARGETS loom_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
 endif()
 foreach(header loom.h base.h map.h filter.h view.h array.h measure.h
-        device.cuh device_base.cuh device_map.cuh device_multi.cuh device_perfect.cuh device_filter.cuh)
+        device.cuh device_base.cuh device_map.cuh device_multi.cuh device_perfect.cuh device_rows.cuh device_filter.cuh)
     install(FILES ${PROJECT_SOURCE_DIR}/include/loom/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/loom)
 endforeach()
 # The headers that the device headers include. The install test fails if one is missing here.

@@ -19,6 +19,8 @@
  *   loom/device_map.cuh       loom::table<key, value, access>   open tables
  *   loom/device_perfect.cuh   loom::perfect_table<key, value>   perfect tables
  *                             (LOOM_ENGINE_PERFECT)
+ *   loom/device_rows.cuh      loom::row_table<key, value, access>
+ *                             tables with rows (LOOM_ENGINE_ROWS)
  *   loom/device_multi.cuh     loom::multi_table<key, value>     multimaps: lookups
  *                             loom::multi_table<key, value, LOOM_VIEW_INSERT>
  *                                                               chain multimaps: appends
@@ -49,8 +51,8 @@
  * library itself takes 4 lanes to query a filter, 8 to insert into a filter, and 4 to look up in a
  * perfect table. With 1 lane to a group, divergent code needs no care.
  *
- * ACCESS. A view has one access. The access is part of the types loom::table and loom::multi_table,
- * so the compiler refuses functions that the access does not offer. All functions of an access may
+ * ACCESS. A view has one access. The access is part of the types loom::table, loom::row_table and
+ * loom::multi_table, so the compiler refuses functions that the access does not offer. All functions of an access may
  * run at the same time, in one kernel or in several:
  *   LOOM_VIEW_FIND         find, contains, for_each; uses read-only loads. Perfect tables and
  *                          multimaps of LOOM_ENGINE_OPEN have only this; multimaps also count and
@@ -80,8 +82,8 @@
  *   - INVALID_ARGUMENT: the view does not fit the type in the kernel. Its engine, widths or access
  *     differ, or it comes from another version of the library. contains returns false, count
  *     returns 0, for_each, for_each_of and erase_if visit nothing, and the table is not touched.
- *     table.status() and filter.status() tell beforehand. Each of loom::table, loom::perfect_table
- *     and loom::multi_table refuses the views of the others.
+ *     table.status() and filter.status() tell beforehand. Each of loom::table, loom::perfect_table,
+ *     loom::row_table and loom::multi_table refuses the views of the others.
  *   - CHANGED: a view was used after its end, and its memory now holds another table, since the
  *     table has grown, shrunk or been destroyed. A table does not move while a view of it is lent.
  *     Functions do nothing, as with INVALID_ARGUMENT. This error is not always detected, since the
@@ -112,5 +114,6 @@
 #include <loom/device_map.cuh>
 #include <loom/device_multi.cuh>
 #include <loom/device_perfect.cuh>
+#include <loom/device_rows.cuh>
 
 #endif

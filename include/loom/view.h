@@ -14,7 +14,8 @@
  *   - The table does not move: reserve and shrink return IN_USE. It does not grow either: calls and
  *     kernels that insert refuse keys instead.
  *
- * Open tables lend every access. Perfect tables lend LOOM_VIEW_FIND only: a new key may move other
+ * Open tables lend every access, and so do tables of LOOM_ENGINE_ROWS without byte strings;
+ * LOOM_VIEW_ACCUMULATE needs values of 4 or 8 bytes. Perfect tables lend LOOM_VIEW_FIND only: a new key may move other
  * keys, and only bulk calls can move keys. Filters lend one access: any number of kernels may
  * insert and query at the same time.
  *
@@ -61,6 +62,7 @@ typedef struct loom_map_view {
 #define LOOM_PERFECT_VIEW_LAYOUT 0x30001 /* perfect tables: loom::perfect_table */
 #define LOOM_MULTI_VIEW_LAYOUT   0x50001 /* multimaps (LOOM_ENGINE_OPEN): loom::multi_table */
 #define LOOM_CHAIN_VIEW_LAYOUT   0x60002 /* multimaps (LOOM_ENGINE_CHAIN): loom::multi_table */
+#define LOOM_ROWS_VIEW_LAYOUT    0x70001 /* LOOM_ENGINE_ROWS: loom::row_table */
 
 /* begin lends a view to kernels that are launched into `stream` afterwards. end takes the view back
  * after the kernels that were launched into `stream` before.
@@ -73,8 +75,9 @@ typedef struct loom_map_view {
  *     growth waits and counts the keys (docs/guide.md, "Growth").
  *   - Memory   allocates nothing
  *   - Runs     stream-ordered; does not wait for the device
- *   - Status   UNSUPPORTED: the machine runs no kernels (LOOM_FEATURE_VIEWS), the table is a set
- *              and the access is LOOM_VIEW_ACCUMULATE, the table is perfect or a multimap of
+ *   - Status   UNSUPPORTED: the machine runs no kernels (LOOM_FEATURE_VIEWS), the table has byte
+ *              strings, its values are no numbers of 4 or 8 bytes and the access is
+ *              LOOM_VIEW_ACCUMULATE, the table is perfect or a multimap of
  *              LOOM_ENGINE_OPEN and the access writes (LOOM_FEATURE_WRITING_VIEWS), or the table is
  *              a multimap of LOOM_ENGINE_CHAIN and the access is neither LOOM_VIEW_FIND nor
  *              LOOM_VIEW_INSERT, or a multimap has keys or values of neither 4 nor 8 bytes;

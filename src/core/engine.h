@@ -49,6 +49,10 @@ typedef struct loom__engine {
     /* With moves_keys: why other views are refused, and what to do instead. Optional: a sentence for all engines. */
     const char *view_refusal;
 
+    /* OK, or UNSUPPORTED and a sentence: whether this table lends a view of this access. Optional: as the members above
+     * say. */
+    loom_status (*check_view)(const loom__table *table, uint32_t access);
+
     /* OK, or UNSUPPORTED and a sentence. loom_supports() has already refused the features that `options`, `view_layout`
      * and `view_writes` rule out. The kernels must refuse every kind of write that this function refuses. Optional:
      * asks the machine. */

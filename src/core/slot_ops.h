@@ -82,6 +82,12 @@ LOOM_LANE void slot_clear_tag(int shared, unsigned char *line, uint32_t slot)
     (void)lane_and_8((uint64_t *)(line + slot / 4 * 8), ~((uint64_t)0xffff << slot % 4 * 16), shared);
 }
 
+/* Gives a slot with a tag the retired tag, whose bits are all set. Others may do so to the slots beside it. */
+LOOM_LANE void slot_retire_tag(int shared, unsigned char *line, uint32_t slot)
+{
+    lane_or_8((uint64_t *)(line + slot / 4 * 8), (uint64_t)0xffff << slot % 4 * 16, shared);
+}
+
 /* Combines the value of a packed pair with another value. The value is the upper half of the pair, so a sum is added
  * there. Integer minima and maxima compare whole pairs: of two pairs with the same key, the pair with the larger value
  * is larger. Floats need a loop of compare-and-swaps. A swap fails only if another lane has combined, since no key is

@@ -272,6 +272,8 @@ loom_status loom__table_lend(loom__table *table, loom_map_view *view)
                     "the %s machine runs no kernels of users; use the bulk calls", machine->ops->name);
     RETURN_ERROR_IF(view->access == LOOM_VIEW_ACCUMULATE && table->is.type == LOOM_TYPE_SET, LOOM_UNSUPPORTED,
                     "a set has no values to accumulate; use a map or a counter");
+    if (engine->check_view != NULL)
+        RETURN_IF_FAILED(engine->check_view(table, view->access));
     view->layout = engine->view_layout;
     view->key_bytes = table->is.key_bytes;
     view->value_bytes = table->is.value_bytes;

@@ -642,6 +642,7 @@ void test_destroyed()
 
 #include "device/filter_tests.cuh"
 #include "device/perfect_tests.cuh"
+#include "device/rows_tests.cuh"
 
 #include "device/multi_tests.cuh"
 
@@ -709,6 +710,8 @@ int TEST_NAME()
     test_perfect<uint64_t, uint64_t>("perfect-8-8");
     test_perfect<uint32_t, loom::none>("perfect-set-4");
     test_perfect<uint64_t, loom::none>("perfect-set-8");
+    test_rows();
+    pass("rows");
     if (tables_may_move) {
         test_multi<uint32_t, uint32_t>();
         test_multi<uint32_t, uint64_t>();
@@ -757,6 +760,7 @@ int TEST_NAME()
     shaped = false;
     test_refused();
     test_perfect_refused();
+    test_rows_refused();
     test_multi_refused();
     test_append_refused();
     test_filter_refused<uint32_t, uint64_t>();

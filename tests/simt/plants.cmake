@@ -1324,6 +1324,27 @@ plant(rows_nobody_brought_home rows/upkeep
 "            if (open_bring_home("
 "            if (0 && open_bring_home(")
 
+plant(rows_retired_tag_left rows/upkeep
+"            slot_clear_tag(OPEN_ALONE, at, loom__lowest_bit(gone));"
+"            (void)0;")
+
+plant(rows_freed_slot_not_retired rows/mixed
+"            slot_retire_tag(shared, line, slot);"
+"            slot_clear_tag(shared, line, slot);")
+
+plant(rows_mixed_fetch_takes_the_row rows/mixed
+"    if (mode == SLOT_FETCH && shared == OPEN_MIXED && !open_row_has_number(rows)) {"
+"    if (0) {")
+
+plant(rows_parts_read_too_early rows/keep+find
+"    lane_join(group, shared); /* what the lane that compared the key has acquired comes before what all lanes read */
+"
+"")
+
+plant(rows_taken_row_looks_absent rows/insert+find
+"(look.found | look.waits))"
+"look.found)")
+
 # ---- byte strings ----
 
 plant(strings_bytes_taken_without_an_atomic rows/strings/insert+insert

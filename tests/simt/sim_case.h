@@ -61,6 +61,7 @@ typedef struct sim_case {
     int large;                           /* lists are LARGE, or become so (core/list_handle.h) */
     int brim;                            /* the heap has room for one large bucket or some small ones */
     int counts;                          /* groups count the values of a key after they have appended to it */
+    int takes;                           /* of a table with rows: lookups take rows, as writers of wide values do */
     int strings;                         /* of a table with rows: keys, values or both are byte strings */
     int forbidden;                       /* the header does not allow it; here to see what goes wrong */
     int by_slot;                         /* of a table with rows: the first stream erases by numbers of slots */

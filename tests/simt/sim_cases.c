@@ -269,7 +269,7 @@ const sim_case sim_cases[] = {
      .streams = {SIM_KEEP, SIM_KEEP | SIM_FIND},
      .rows = 1},
     {.name = "rows/upkeep",
-     .about = "a team of lanes puts the partitions in order, or does nothing, since no slot is retired",
+     .about = "a team of lanes puts the partitions in order, or only frees the slots that a mixed view retired",
      .streams = {SIM_UPKEEP, 0},
      .rows = 1},
     {.name = "rows/strings/insert+insert",
@@ -319,11 +319,30 @@ const sim_case sim_cases[] = {
      .streams = {SIM_KEEP, SIM_KEEP | SIM_FIND},
      .rows = 1,
      .strings = 1},
+<<<<<<< HEAD
     {.name = "rows/erase-by-slot+erase",
      .about = "erasures of located keys, by the numbers of their slots, beside erasures and lookups",
      .streams = {SIM_ERASE, SIM_ERASE | SIM_FIND},
      .rows = 1,
      .by_slot = 1},
+=======
+    {.name = "rows/insert+find",
+     .about = "lookups that take rows beside insertions and find-or-insert, which overwrite and fetch wide values",
+     .streams = {SIM_INSERT | SIM_FETCH, SIM_INSERT | SIM_FIND},
+     .rows = 1,
+     .takes = 1},
+    {.name = "rows/mixed",
+     .about = "insertions, find-or-insert, erasures, which retire tags, and lookups",
+     .streams = {SIM_MIXED, SIM_MIXED | SIM_FIND},
+     .mixed = 1,
+     .rows = 1},
+    {.name = "rows/mixed/full",
+     .about = "the same, for the last free slots",
+     .streams = {SIM_MIXED, SIM_MIXED | SIM_FIND},
+     .crowded = 1,
+     .mixed = 1,
+     .rows = 1},
+>>>>>>> layout
 };
 const uint32_t sim_case_count = sizeof sim_cases / sizeof sim_cases[0];
 

@@ -32,6 +32,7 @@ typedef struct scenario_call {
     uint32_t stream;
     uint32_t of[SIM_MOST_ITEMS]; /* the key of each item */
     simt_map_item items[SIM_MOST_ITEMS];
+    uint64_t together[SIM_MOST_ITEMS][SIMT_ROWS_MOST_VALUE / 8];
     simt_call *launched;
 } scenario_call;
 
@@ -180,6 +181,20 @@ static void set_up_key(uint32_t i, int present, uint64_t number)
         now.before[i] = (sim_state){present, present ? number : 0};
 }
 
+/* Erases a key as a mixed view would have. */
+static void retire_key(uint32_t i)
+{
+    loom__open_view *lines = &now.view.lines;
+    const lane_group alone = {0};
+    if (!now.before[i].present)
+        return;
+    open_walk walk = open_start(SLOT_TAG, lines, (uint64_t)(uintptr_t)&now.keys[i]);
+    while (open_erase_turn(SLOT_TAG, OPEN_MIXED, alone, lines, &walk, 1) == OPEN_GO_ON)
+        continue;
+    lines->totals->size--;
+    now.before[i] = (sim_state){0, 0};
+}
+
 static void draw_table(uint64_t seed, int tiny)
 {
     const uint32_t form = (uint32_t)(seed % FORMS), *widths = (now.c->strings ? string_forms : fixed_forms)[form];
@@ -233,6 +248,8 @@ static void draw_table(uint64_t seed, int tiny)
     const uint32_t most_holes = now.c->streams[0] == SIM_UPKEEP ? now.room : 4;
     for (uint32_t holes = now.c->crowded ? 0 : below(most_holes); holes > 0; holes--)
         set_up_key(SIM_HOT_KEYS + below(now.room), 0, 0);
+    for (uint32_t retired = now.c->streams[0] == SIM_UPKEEP ? below(2) * below(8) : 0; retired > 0; retired--)
+        retire_key(below(now.key_count));
     if (now.c->brim) /* room for a few more strings */
         now.view.heap_room = now.view.strings->used + 8 * below(12);
 }
@@ -283,10 +300,16 @@ static void draw_calls(uint64_t seed, int tiny)
             memset(call, 0, sizeof *call);
             call->stream = stream;
             call->rows = (simt_rows_call){.op = draw_op(now.c->streams[stream]),
-                                          .shared = now.c->unread && below(4) != 0 ? OPEN_UNREAD : OPEN_SHARED,
+                                          .shared = now.c->mixed                     ? OPEN_MIXED
+                                                    : now.c->unread && below(4) != 0 ? OPEN_UNREAD
+                                                                                     : OPEN_SHARED,
+                                          .lookup = now.c->takes                       ? SIMT_ROWS_TAKE
+                                                    : !now.c->strings && seed / 13 % 2 ? SIMT_ROWS_READ_TOGETHER
+                                                                                       : SIMT_ROWS_READ,
                                           .rule = (loom__combine_rule)(seed / 3 % (LOOM__MAX_FLOAT + 1)),
                                           .view = now.view,
                                           .items = call->items,
+                                          .together = call->together,
                                           .n = tiny ? 1 : 1 + below(hot < 3 ? 2 : SIM_MOST_ITEMS)};
             call->rows.by_slot = now.c->by_slot && stream == 0;
             if (call->rows.op == SIMT_MAP_COMBINE && !numbers)
@@ -427,10 +450,33 @@ static void judge_order(void)
         }
 }
 
+static uint32_t retired_tags(uint32_t partition)
+{
+    const uint16_t *tags = (const uint16_t *)(const void *)memory;
+    uint32_t retired = 0;
+    for (uint32_t number = partition * now.buckets; number < (partition + 1) * now.buckets; number++)
+        for (uint32_t slot = 0; slot < SLOTS; slot++)
+            retired += tags[number * OPEN_LINE_BYTES / 2 + slot] == OPEN_RETIRED_TAG;
+    return retired;
+}
+
+/* After mixed calls: retired slots become free. */
+static void sweep(void)
+{
+    const open_scratch none = {NULL, 0, &(uint32_t){0}};
+    for (uint32_t partition = 0; partition < PARTITIONS; partition++) {
+        const uint32_t retired = retired_tags(partition), counted = now.view.lines.retired_slots[partition];
+        if (retired != counted)
+            simt_fail("partition %u has %u retired tags, but %u were counted", partition, retired, counted);
+        open_put_in_order(SLOT_TAG, OPEN_ALONE, &now.view.lines, partition, 0, (lane_team){0}, (lane_group){0}, &none);
+    }
+}
+
 static void judge_upkeep(const simt_rows_call *call)
 {
     for (uint32_t partition = 0; partition < PARTITIONS; partition++)
-        if (now.view.lines.retired_slots[partition] != 0 || (call->order && now.view.lines.stale[partition] != 0))
+        if (retired_tags(partition) != 0 || now.view.lines.retired_slots[partition] != 0 ||
+            (call->order && now.view.lines.stale[partition] != 0))
             simt_fail("afterwards partition %u counts as worn", partition);
     if (call->order && call->room >= now.room)
         judge_order();
@@ -468,9 +514,13 @@ static int was_short_of_bytes(const simt_map_item *asked)
 static void judge_key(uint32_t key)
 {
     sim_operation operations[SIM_MOST_OPERATIONS];
-    uint32_t count = 0, used = 0;
+    uint32_t count = 0, used = 0; /* used: slots that were taken, or in mixed calls also retired, in the end */
     for (uint32_t i = 0; i < now.key_count; i++)
-        used += (uint32_t)now.after[i].present;
+        used += (uint32_t)(now.c->mixed ? now.before : now.after)[i].present;
+    for (uint32_t i = 0; i < now.call_count && now.c->mixed; i++)
+        for (uint32_t item = 0; item < now.calls[i].rows.n; item++)
+            used += now.calls[i].items[item].status == LOOM_OK &&
+                    (now.calls[i].rows.op == SIMT_MAP_KEEP || now.calls[i].rows.op == SIMT_MAP_FETCH);
     for (uint32_t i = 0; i < now.call_count; i++) {
         const scenario_call *call = &now.calls[i];
         for (uint32_t item = 0; item < call->rows.n; item++) {
@@ -479,7 +529,7 @@ static void judge_key(uint32_t key)
                 continue;
             if (asked->status == LOOM_FULL && now.c->brim && was_short_of_bytes(asked))
                 continue; /* it changed nothing */
-            if (asked->status == LOOM_FULL && (used < now.room || now.after[key].present))
+            if (asked->status == LOOM_FULL && (used < now.room || (now.after[key].present && !now.c->mixed)))
                 simt_fail("%s %u, item %u: FULL, but there is room, or the key is there", op_names[call->rows.op], i,
                           item);
             if (count == SIM_MOST_OPERATIONS) {
@@ -551,6 +601,8 @@ int sim_rows_run(simt_schedule *schedule, const sim_options *options)
     simt.name_word = name_word;
     simt.matters = NULL;
     if (simt_run()) {
+        if (now.c->mixed)
+            sweep();
         judge_layout_first();
         if (simt.failure[0] == 0)
             read_table();

@@ -91,6 +91,52 @@ LOOM_LANE open_found open_find_row(int shared, lane_group group, const loom__ope
     return open_find_row_of(SLOT_TAG, shared, group, view, walk, to, active);
 }
 
+/* Copies this lane's part of `bytes` bytes, in words of 8. */
+LOOM_LANE void open_load_part(unsigned char *to, const unsigned char *at, uint32_t bytes, uint32_t lane, uint32_t lanes)
+{
+    const uint32_t words = (bytes + 7) / 8, begin = words * lane / lanes * 8, end = words * (lane + 1) / lanes * 8;
+    lane_read_bytes(to + begin, at + begin, (end < bytes ? end : bytes) - begin);
+}
+
+/* open_find_row, but all lanes of the group copy the value, each a part of it. `to` is NULL, or memory that all of them
+ * can write. Nobody takes rows meanwhile, and rows get no other key. */
+LOOM_LANE open_found open_find_together(int shared, lane_group group, const loom__open_view *view, open_walk *walk,
+                                        unsigned char *to, lane_truth active)
+{
+    const loom__rows_view *rows = open_rows_of(view);
+    const uint32_t words = lane_words(group), lanes = 8 / words, lane = lane_first_word(group) / words;
+    const open_look look = open_find_turn(SLOT_TAG, shared, group, view, walk, active);
+    const uint32_t none = open_slots(SLOT_TAG), slot = lane_least(group, look.mine ? look.slot : none);
+    open_found answer;
+    lane_join(group, shared); /* what the lane that compared the key has acquired comes before what all lanes read */
+    if (look.found && to != NULL)
+        open_load_part(to, open_row_at(view, walk, slot).value, rows->value_bytes, lane, lanes);
+    lane_sync(group, shared); /* all parts are there before any lane reads them */
+    answer.settled = look.found | !look.further;
+    answer.found = look.found;
+    answer.reports = look.found ? look.mine : lane_leads(group);
+    answer.value = 0;
+    if (!answer.settled)
+        open_advance(view, walk);
+    return answer;
+}
+
+/* A lookup beside groups that take rows (open_meet_wide): it takes the row itself to read a wide value, and waits while
+ * a slot with its tag is not ready. The lane that reports copies the value to `to`, unless that is NULL. */
+LOOM_LANE open_found open_find_taking(int shared, lane_group group, const loom__open_view *view, open_walk *walk,
+                                      unsigned char *to, lane_truth active)
+{
+    uint64_t value[2] = {0, (uint64_t)(uintptr_t)to};
+    lane_truth met;
+    const open_outcome outcome = open_meet_turn(SLOT_TAG, SLOT_FETCH, shared, group, view, walk, value, active, &met);
+    open_found answer;
+    answer.settled = outcome != OPEN_GO_ON;
+    answer.found = outcome == OPEN_DONE;
+    answer.reports = answer.found ? met : lane_leads(group);
+    answer.value = 0;
+    return answer;
+}
+
 /* FETCH, RESERVE: *value is valid on the lane that reports. */
 LOOM_LANE open_answer open_insert_item(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule, int shared,
                                        lane_group group, const loom__open_view *view, open_walk *walk, uint64_t *value,

@@ -106,7 +106,12 @@
  *     is the only owner. *Linearisation point of an overwrite, an update and a fetch: setting the bit*.
  *   - An erasure clears the ready bit, *which is its linearisation point*, and then the tag. The row stays.
  * Lookups may overlap erasures, and insertions that keep (simulator cases rows/erase+find and rows/keep+find). They
- * must not overlap writers of wide values, which would tear what they read. OPEN_MIXED is not offered.
+ * must not overlap groups that take rows: writers of wide values would tear what they read, and a row that is taken
+ * looks absent. Lookups that take rows themselves (open_find_taking) may: they wait for a slot with their tag that is
+ * not ready, as insertions do (case rows/insert+find).
+ *   OPEN_MIXED (case rows/mixed). An erasure leaves the retired tag, which no key has. Nobody writes a value, so
+ *   find-or-insert reads a wide value without taking the row: the row of a retired slot stays as it is until the view
+ *   ends. *Linearisation point of a fetch: the load of the ready bit*.
  *
  * Strings (SLOT_STRING; open_string_ops.h) are rows that refer to a heap. All of the above holds for them: the strings
  * are stored before the row's ready bit, and only the owner of a row writes its pieces. An insertion needs a piece of
@@ -131,14 +136,6 @@ typedef enum open_outcome {
     OPEN_NO_ROOM,   /* insert: the partition has no free slot */
     OPEN_NO_BYTES   /* insert, update, SLOT_STRING: the heap has no room for the strings */
 } open_outcome;
-
-/* Values of `shared`: which other operations run on the table at the same time. */
-enum {
-    OPEN_ALONE = 0,  /* no writers; or the caller owns the partition */
-    OPEN_SHARED = 1, /* one kind of writer, and lookups */
-    OPEN_MIXED = 2,  /* insertions that keep, find-or-insert, erasures and lookups */
-    OPEN_UNREAD = 3  /* one kind of writer */
-};
 
 /* ---- find ---- */
 
@@ -510,15 +507,18 @@ LOOM_LANE lane_truth open_place_row(loom__slot_kind kind, int shared, lane_group
 
 /* ---- update ---- */
 
-/* One turn of an update, which gives a new value to a present key. GO_ON: `walk` stands at the bucket of the next turn.
- * Keys neither appear nor disappear while updates run. */
-LOOM_LANE open_outcome open_update_turn(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
-                                        open_walk *walk, uint64_t value, lane_truth active)
+/* One turn that applies a mode to a present key: SLOT_OVERWRITE, which is an update; rows: also SLOT_FETCH and
+ * SLOT_KEEP, which are lookups beside groups that take rows (open_find_taking). GO_ON: `walk` stands at the bucket of
+ * the next turn, or repeats this one. *met is true on the lane that met the key. */
+LOOM_LANE open_outcome open_meet_turn(loom__slot_kind kind, slot_mode mode, int shared, lane_group group,
+                                      const loom__open_view *view, open_walk *walk, uint64_t *value, lane_truth active,
+                                      lane_truth *met)
 {
     open_look look = open_find_turn(kind, shared, group, view, walk, active);
     lane_truth done = 0;
     if (look.mine) /* on one lane at most (I1) */
-        done = open_meet(kind, SLOT_OVERWRITE, LOOM__ADD, shared, view, walk, look.slot, look.pair, &value);
+        done = open_meet(kind, mode, LOOM__ADD, shared, view, walk, look.slot, look.pair, value);
+    *met = done;
     lane_truth no_bytes = 0;
     if (kind == SLOT_STRING)
         no_bytes = lane_some(lane_poll(group, active & (walk->piece == OPEN_NO_BYTES_LEFT)));
@@ -532,6 +532,15 @@ LOOM_LANE open_outcome open_update_turn(loom__slot_kind kind, int shared, lane_g
         return OPEN_ABSENT;
     open_advance(view, walk);
     return OPEN_GO_ON;
+}
+
+/* One turn of an update, which gives a new value to a present key. Keys neither appear nor disappear while updates
+ * run. */
+LOOM_LANE open_outcome open_update_turn(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
+                                        open_walk *walk, uint64_t value, lane_truth active)
+{
+    lane_truth met;
+    return open_meet_turn(kind, SLOT_OVERWRITE, shared, group, view, walk, &value, active, &met);
 }
 
 /* ---- erase ---- */
@@ -553,7 +562,10 @@ LOOM_LANE lane_truth open_free_slot(loom__slot_kind kind, int shared, const loom
     if (kind == SLOT_STRING)
         open_drop_strings(view, walk, open_row_at(view, walk, slot));
     if (slot_has_tag(kind)) { /* the row stays as it is */
-        slot_clear_tag(shared, line, slot);
+        if (shared == OPEN_MIXED)
+            slot_retire_tag(shared, line, slot);
+        else
+            slot_clear_tag(shared, line, slot);
         return 1;
     }
     lane_release(shared); /* the bit is cleared before the value is */

@@ -62,7 +62,10 @@ LOOM_LANE open_look open_look_at_tags(loom__slot_kind kind, int shared, lane_gro
         look.mine = lane_any(hits);
         look.slot = lane_first(hits, slot_stride(SLOT_TAG));
     }
-    look.found = lane_some(lane_poll(group, look.mine));
+    const lane_votes holders = lane_poll(group, look.mine);
+    look.found = lane_some(holders);
+    if (shared == OPEN_MIXED) /* the key may be in two slots, as in open_look_at */
+        look.mine = lane_chosen(group, holders);
     look.further =
         lane_some(lane_poll(group, active & lane_filter(group, &line, open_filter_bit(SLOT_TAG, walk->lower))));
     look.waits = lane_some(lane_poll(group, waits));
@@ -123,6 +126,10 @@ LOOM_LANE lane_truth open_meet_row(loom__slot_kind kind, slot_mode mode, loom__c
     uint64_t number = 0;
     if (mode == SLOT_KEEP || mode == SLOT_LOCATE || rows->value_bytes == 0 || (mode == SLOT_FETCH && value[1] == 0))
         return 1;
+    if (mode == SLOT_FETCH && shared == OPEN_MIXED && !open_row_has_number(rows)) { /* nobody writes values */
+        lane_read_bytes((unsigned char *)(uintptr_t)value[1], at, rows->value_bytes);
+        return 1;
+    }
     if (!open_row_has_number(rows))
         return open_meet_wide(kind, mode, shared, view, walk, slot, value);
     if (mode == SLOT_FETCH) {

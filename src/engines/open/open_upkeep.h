@@ -149,18 +149,22 @@ LOOM_LANE void open_lift_bucket(loom__slot_kind kind, const loom__open_view *vie
     for (uint32_t slot = 0; slot < open_slots(kind); slot++) {
         uint64_t key = open_taken_key(kind, &line, slot);
         uint32_t holds = key != empty && key != retired;
+        gone |= (uint32_t)(key == retired) << slot;
         if (slot_has_tag(kind) && !holds)
             continue;
         uint32_t lower =
             slot_has_tag(kind)
                 ? open_start_row(kind, view, partition, (uint32_t)key, open_row_at(view, &here, slot).key).lower
                 : (uint32_t)open_hash(kind, view, key);
-        gone |= (uint32_t)(key == retired) << slot;
         holders |= holds << slot;
         away |= (holds & (loom__hash_bucket(lower, view->buckets) != number)) << slot;
     }
-    for (; gone != 0; gone &= gone - 1)
-        slot_store_key(kind, at, loom__lowest_bit(gone), empty); /* the slot's value is zero already */
+    for (; gone != 0; gone &= gone - 1) {
+        if (slot_has_tag(kind))
+            slot_clear_tag(OPEN_ALONE, at, loom__lowest_bit(gone));
+        else
+            slot_store_key(kind, at, loom__lowest_bit(gone), empty); /* the slot's value is zero already */
+    }
     if (!order)
         return;
     uint32_t place = away != 0 ? lane_team_draw(scratch->away, loom__count_bits(away)) : 0;

@@ -14,6 +14,14 @@
 #define OPEN_NO_PIECE      UINT64_MAX       /* none was taken yet */
 #define OPEN_NO_BYTES_LEFT (UINT64_MAX - 1) /* the heap has no room for the strings: the key is refused */
 
+/* Values of `shared`: which other operations run on the table at the same time. */
+enum {
+    OPEN_ALONE = 0,  /* no writers; or the caller owns the partition */
+    OPEN_SHARED = 1, /* one kind of writer, and lookups */
+    OPEN_MIXED = 2,  /* insertions that keep, find-or-insert, erasures and lookups */
+    OPEN_UNREAD = 3  /* one kind of writer */
+};
+
 /* One key on its probe sequence. */
 typedef struct open_walk {
     uint64_t key;             /* rows: the address of the key, or of its loom__string */

@@ -34,6 +34,8 @@
 #include "engines/open/open.h"
 #include "engines/open/open_rows.h"
 
+#include <stddef.h>
+
 enum {
     ROWS_LAYOUT_VERSION = 1,
     ROWS_CACHED_BYTES = 1 << 19,    /* half of a server core's L2 cache */
@@ -52,6 +54,8 @@ static const uint64_t MOST_HEAP_BYTES = (uint64_t)1 << 48;
  * together; or 1: apart. */
 enum { HEAP_BYTES, MOST_KEY_BYTES, MOST_VALUE_BYTES, LAYOUT, PARAMETERS };
 
+_Static_assert(offsetof(loom__rows_view, heap) <= sizeof((loom_map_view *)0)->table,
+               "a device view has room for all that tables without strings need");
 _Static_assert(sizeof(loom__rows_view) <= LOOM__VIEW_WORDS * sizeof(uint64_t), "a table has room for its view");
 
 /* ---- shape ---- */
@@ -281,6 +285,16 @@ static loom_status supports(loom__machine *machine, loom_type type, loom_feature
     return feature == LOOM_FEATURE_STRINGS ? LOOM_OK : machine->ops->supports(machine, feature);
 }
 
+static loom_status check_view(const loom__table *table, uint32_t access)
+{
+    const uint32_t value_bytes = table->is.value_bytes;
+    RETURN_ERROR_IF(kind_of(&table->is) == SLOT_STRING, LOOM_UNSUPPORTED,
+                    "tables with byte strings (LOOM_VARIABLE) have no device views; use the bulk calls");
+    RETURN_ERROR_IF(access == LOOM_VIEW_ACCUMULATE && value_bytes != 4 && value_bytes != 8, LOOM_UNSUPPORTED,
+                    "value_bytes = %u: only numbers of 4 or 8 bytes are accumulated", value_bytes);
+    return LOOM_OK;
+}
+
 /* Lines wear as those of any open table. */
 static uint64_t upkeep_after(const loom__table *table)
 {
@@ -344,6 +358,8 @@ const loom__engine loom__rows_engine = {
     .layout_version = ROWS_LAYOUT_VERSION,
     .parameters = PARAMETERS,
     .options = LOOM__OPTION_STRINGS | LOOM__OPTION_LAYOUT,
+    .view_layout = LOOM_ROWS_VIEW_LAYOUT,
+    .check_view = check_view,
     .most_values = (uint64_t)1 << 48,
     .supports = supports,
     .check_widths = check_widths,

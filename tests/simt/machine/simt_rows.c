@@ -37,8 +37,11 @@ LOOM_LANE open_answer turn(int shared, const simt_rows_call *call, lane_group gr
     const loom__open_view *view = &call->view.lines;
     const loom__slot_kind kind = (loom__slot_kind)view->kind;
     if (call->op == SIMT_MAP_FIND) {
+        unsigned char *to = (unsigned char *)(uintptr_t)value[1];
         const open_found found =
-            open_find_row_of(kind, shared, group, view, walk, (unsigned char *)(uintptr_t)value[1], active);
+            call->lookup == SIMT_ROWS_TAKE            ? open_find_taking(shared, group, view, walk, to, active)
+            : call->lookup == SIMT_ROWS_READ_TOGETHER ? open_find_together(shared, group, view, walk, to, active)
+                                                      : open_find_row_of(kind, shared, group, view, walk, to, active);
         const open_answer answer = {found.settled ? found.found ? OPEN_DONE : OPEN_ABSENT : OPEN_GO_ON, found.reports};
         return answer;
     }
@@ -55,6 +58,7 @@ LOOM_LANE void run(int shared, const simt_rows_call *call)
 {
     static const uint64_t nobody[SIMT_ROWS_MOST_KEY / 8]; /* the key of a group without one */
     const loom__rows_view *rows = &call->view;
+    const int together = call->op == SIMT_MAP_FIND && call->lookup == SIMT_ROWS_READ_TOGETHER;
     lane_group group = lane_own_group();
     simt_items own;
     simt_items_share(&own, call->op, call->items, call->n, call->groups);
@@ -70,6 +74,8 @@ LOOM_LANE void run(int shared, const simt_rows_call *call)
             break;
         uint64_t given[SIMT_ROWS_MOST_VALUE / 8], found[SIMT_ROWS_MOST_VALUE / 8] = {0};
         uint64_t value[2] = {(uint64_t)(uintptr_t)given, (uint64_t)(uintptr_t)found};
+        if (together && own.active)
+            value[1] = (uint64_t)(uintptr_t)call->together[own.index];
         const int strings = (rows->variable & LOOM__VARIABLE_VALUES) != 0;
         const uint32_t given_bytes = simt_rows_value_bytes(rows, own.item->value);
         const loom__string string = {(uint64_t)(uintptr_t)given, given_bytes};
@@ -86,6 +92,8 @@ LOOM_LANE void run(int shared, const simt_rows_call *call)
         if (answer.reports) {
             const int stored = call->op == SIMT_MAP_FETCH && answer.outcome == OPEN_DONE;
             uint32_t found_bytes = rows->value_bytes;
+            if (together && answer.outcome == OPEN_DONE)
+                memcpy(found, call->together[own.index], sizeof found);
             if (strings) { /* reads what it refers to; without an answer, the empty string */
                 const loom__string there = {found[0], found[1]};
                 found_bytes = (uint32_t)there.length;
@@ -107,6 +115,8 @@ void SIMT_ROWS_KERNEL(void *argument)
     const simt_rows_call *call = argument;
     if (call->shared == OPEN_UNREAD)
         run(OPEN_UNREAD, call);
+    else if (call->shared == OPEN_MIXED)
+        run(OPEN_MIXED, call);
     else
         run(OPEN_SHARED, call);
 }

@@ -11,17 +11,26 @@ enum {
     SIMT_ROWS_MOST_VALUE = 24
 };
 
+/* How lookups read values: one lane reads; the lanes of a group read together; or the row is taken first. */
+typedef enum simt_rows_lookup { SIMT_ROWS_READ, SIMT_ROWS_READ_TOGETHER, SIMT_ROWS_TAKE } simt_rows_lookup;
+
 /* Items hold the address of their key, or of its loom__string. Values that are strings have 8, 16 or 24 bytes. A value
  * is the item's number, as often as it fits: a value that is a mixture of two shows itself. */
 typedef struct simt_rows_call {
     simt_map_op op;
-    int shared;              /* OPEN_SHARED or OPEN_UNREAD (open_ops.h) */
+    int shared;              /* OPEN_SHARED, OPEN_UNREAD or OPEN_MIXED (open_ops.h) */
+    simt_rows_lookup lookup; /* find */
     uint32_t staged;         /* the lanes of a group store rows together; calls that insert */
     loom__combine_rule rule; /* accumulate */
     loom__rows_view view;
     simt_map_item *items;
     uint32_t n, groups; /* groups share out the items */
+<<<<<<< HEAD
     int by_slot;        /* erase: the key is located, and then erased by the number of its slot */
+=======
+    /* [n]: where the lanes of a group put the value of an item */
+    uint64_t (*together)[SIMT_ROWS_MOST_VALUE / 8];
+>>>>>>> layout
     /* upkeep: */
     int order;
     uint64_t *list;       /* not in the simulated memory: lanes read and write it at once */

@@ -412,6 +412,8 @@ loom_status cuda_open_clear(loom__machine *machine, const void *any_view, loom_s
 loom_status cuda_open_refill(loom__machine *machine, const void *any_from, const void *any_to, uint64_t *refused,
                              loom_stream stream);
 loom_status cuda_open_upkeep(loom__machine *machine, const void *any_view, int sweep, loom_stream stream);
+/* Also of tables with rows. */
+loom_status cuda_open_fold_size(loom__machine *machine, const void *view, loom_stream stream);
 loom_status cuda_open_erase_if(loom__machine *machine, const void *any_view, const loom__value_range *range,
                                loom_result *result, loom_stream stream);
 loom_status cuda_open_survey(loom__machine *machine, const void *any_view, loom__survey *survey, loom_stream stream);

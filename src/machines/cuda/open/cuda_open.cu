@@ -392,6 +392,11 @@ cudaError_t cuda_open_launch(const cuda_state *cuda, const loom__open_view *view
     return launch_items(view, batch, op, finish, stream);
 }
 
+loom_status cuda_open_fold_size(loom__machine *machine, const void *view, loom_stream stream)
+{
+    return fold_size(machine, view, stream);
+}
+
 const loom__map_kernels cuda_open_kernels = {
     cuda_open_clear,
     cuda_open_reset_totals,

@@ -90,13 +90,13 @@ loom_status clear(loom__machine *machine, const void *any_view, loom_stream give
     cudaStream_t stream = (cudaStream_t)given;
     RETURN_IF_FAILED(cuda_check_bytes(lines));
     ON_DEVICE((cuda_state *)machine);
-    static_assert(OPEN_UNMARKED == 0, "one memset: marks, stale counts and counts of retired slots");
-    const size_t state_bytes = (size_t)((char *)(lines->retired_slots + lines->partitions) - (char *)lines->marks);
+    static_assert(OPEN_UNMARKED == 0, "one memset: `added`, marks, stale counts and counts of retired slots");
+    const size_t state_bytes = (size_t)((char *)(lines->retired_slots + lines->partitions) - (char *)lines->added);
     CUDA_TRY(cudaMemsetAsync(lines->base, 0, (size_t)lines->partitions * lines->partition_bytes, stream));
     CUDA_TRY(cudaMemsetAsync(view->rows, 0, slots * view->key_stride, stream));
     if (view->apart)
         CUDA_TRY(cudaMemsetAsync(view->values, 0, slots * view->value_stride, stream));
-    CUDA_TRY(cudaMemsetAsync(lines->marks, 0, state_bytes, stream));
+    CUDA_TRY(cudaMemsetAsync(lines->added, 0, state_bytes, stream));
     CUDA_TRY(cudaMemsetAsync(&lines->totals->size, 0, sizeof lines->totals->size, stream));
     if (view->variable != 0)
         CUDA_TRY(cudaMemsetAsync(view->strings, 0, sizeof *view->strings, stream));
@@ -227,7 +227,7 @@ const loom__map_kernels cuda_rows_kernels = {
     cuda_retrieve_from<loom__rows_view, open_rows_table_slots>,
     survey,
     cuda_open_upkeep,
-    NULL, /* fold_size: there are no device views */
+    cuda_open_fold_size,
     cuda_open_count_accesses,
     NULL, /* erase_if: the core's own way */
     NULL, /* find_all, erase_pairs: multimaps */
