@@ -5,7 +5,7 @@
  *   TEST(test_api_version_matches_header) { CHECK_EQ(loom_version(), LOOM_VERSION); }
  *   TEST_EACH(test_open_find_absent, .timeout_seconds = 120) { ... t->key_bytes ... t->simd ... }
  *
- * EST runs once, with .every_machine = 1 once more on the cuda machine. TEST_EACH is registered once for each pair of
+ * TEST runs once, with .every_machine = 1 once more on the cuda machine. TEST_EACH is registered once for each pair of
  * widths that maps have (name_4_4, name_4_8, name_8_4, name_8_8). Its body runs once for every SIMD kind of the
  * processor, and once on the cuda machine if there is one. TEST_EACH_SET is the same for sets of both key widths
  * (name_4_0, name_8_0), where t->value_bytes is 0. TEST_EACH_KIND is for maps and sets, TEST_EACH_FILTER for filters,
