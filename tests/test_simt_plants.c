@@ -283,6 +283,8 @@ PLANT(strings_replaced_piece_not_counted)
 PLANT(strings_erased_not_counted)
 PLANT(strings_stored_key_not_found)
 PLANT(strings_value_over_the_key)
+PLANT(strings_parts_not_joined)
+PLANT(strings_part_misplaced)
 
 /* Why the header forbids insertions beside erasures. One call sees that slot 5 is free. Slot 2 is erased. Another call
  * puts the same key into slot 2. The swap of the first call on slot 5 succeeds: the key is in the table twice. */

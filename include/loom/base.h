@@ -215,7 +215,7 @@ typedef enum loom_engine {
     LOOM_ENGINE_BLOOM = 2,   /* filters only */
     LOOM_ENGINE_PERFECT = 3, /* read-mostly maps, sets and counters: every lookup reads one bucket */
     LOOM_ENGINE_CHAIN = 4,   /* multimaps whose lists grow often: their values do not move */
-    LOOM_ENGINE_ROWS = 5     /* maps, sets, counters; any widths; cpu machine: byte strings, too */
+    LOOM_ENGINE_ROWS = 5     /* maps, sets, counters; any widths, and byte strings */
 } loom_engine;
 
 /* Tables of the rows engine: where the key and the value of an entry lie. */
@@ -310,8 +310,8 @@ typedef struct loom_result { /* 64 bytes; a key is counted once, by its status *
 /* Byte strings, one behind the other. String i is bytes[offsets[i]] to bytes[offsets[i + 1] - 1].
  * Embedded zeros and empty strings are strings like any other. Where keys (or values) are
  * LOOM_VARIABLE, the argument `keys` (`values`) of a call points to one of these, in host memory.
- *   offsets  [n + 1], ascending
- *   bytes    [offsets[n]]; NULL if all strings are empty */
+ *   offsets  [n + 1], ascending; in any memory
+ *   bytes    [offsets[n]], in any memory; NULL if all strings are empty */
 typedef struct loom_strings {
     const uint64_t *offsets;
     const void *bytes;
@@ -319,7 +319,7 @@ typedef struct loom_strings {
 
 /* Where a call writes byte strings: retrieve_all and cursors, in place of an array of keys or
  * values.
- *   offsets  [room + 1] for a call with `room` pairs. As in loom_strings, from 0 on
+ *   offsets  [room + 1] for a call with `room` pairs, in any memory. As in loom_strings, from 0 on
  *   bytes    [byte_room]; NULL with byte_room = 0: offsets only
  *   needed   the call sets it: the bytes of all strings */
 typedef struct loom_strings_out {

@@ -456,7 +456,8 @@ LOOM_API loom_status loom_map_erase_pairs(loom_map *map, const void *keys, const
  *   bytes     [room]; NULL with room = 0: offsets only
  *   needed    optional, in host memory: the number of bytes in all
  *   status    [n], optional: OK or NOT_FOUND
- *   - Memory   temporary memory: 16 bytes for each key, 32 if keys are LOOM_VARIABLE, too
+ *   - Memory   temporary memory: 24 bytes for each key, 40 if keys are LOOM_VARIABLE, too; of at
+ *              most 2^18 keys at once, on the cuda machine of 2^24
  *   - Runs     synchronous; reader
  *   - Status   TOO_SMALL: room is not 0, but less than needed; offsets were written, bytes were not;
  *              UNSUPPORTED: values are no strings */
@@ -492,7 +493,8 @@ LOOM_API loom_status loom_map_clone(loom_map *map, loom_map **clone, loom_stream
  *   keys     [room]; NULL with room = 0: count only. LOOM_VARIABLE: a loom_strings_out
  *   values   [room], optional. LOOM_VARIABLE: a loom_strings_out
  *   count    in host memory: the number of pairs in the table
- *   - Memory   allocates nothing; strings: 0.5 MB of temporary memory
+ *   - Memory   allocates nothing; strings: 40 bytes of temporary memory for each pair, but at most
+ *              0.7 MB, on the cuda machine 10 MB
  *   - Runs     synchronous, with a result too; reader
  *   - Status   TOO_SMALL: room < *count, and no pair was written; or byte_room is not 0, but less
  *              than `needed`: offsets were written, strings were not */

@@ -5,14 +5,14 @@
  *   TEST(test_api_version_matches_header) { CHECK_EQ(loom_version(), LOOM_VERSION); }
  *   TEST_EACH(test_open_find_absent, .timeout_seconds = 120) { ... t->key_bytes ... t->simd ... }
  *
- * TEST runs once. TEST_EACH is registered once for each pair of widths that maps have (name_4_4, name_4_8, name_8_4,
- * name_8_8). Its body runs once for every SIMD kind of the processor, and once on the cuda machine if there is one.
- * TEST_EACH_SET is the same for sets of both key widths (name_4_0, name_8_0), where t->value_bytes is 0.
- * TEST_EACH_KIND is for maps and sets, TEST_EACH_FILTER for filters, which have keys only, like sets. With
- * .every_engine = 1 a test named test_open_… also runs for the other engines: test_perfect_…. TEST_EACH_MULTIMAP runs
- * for multimaps of all engines: test_multimap_… becomes test_chain_… for the chain engine. TEST_EACH_CASE is for all
- * types of all engines (name_open_counter_4_8). Engines, types and widths come from the list of cases,
- * cases/table_cases.h.
+ * TEST runs once, with .every_machine = 1 once more on the cuda machine. TEST_EACH is registered once for each pair of
+ * widths that maps have (name_4_4, name_4_8, name_8_4, name_8_8). Its body runs once for every SIMD kind of the
+ * processor, and once on the cuda machine if there is one. TEST_EACH_SET is the same for sets of both key widths
+ * (name_4_0, name_8_0), where t->value_bytes is 0. TEST_EACH_KIND is for maps and sets, TEST_EACH_FILTER for filters,
+ * which have keys only, like sets. With .every_engine = 1 a test named test_open_… also runs for the other engines:
+ * test_perfect_…. TEST_EACH_MULTIMAP runs for multimaps of all engines: test_multimap_… becomes test_chain_… for the
+ * chain engine. TEST_EACH_CASE is for all types of all engines (name_open_counter_4_8). Engines, types and widths come
+ * from the list of cases, cases/table_cases.h.
  *
  * `loom_tests` runs the short tier, which is for every change. `loom_tests --all` runs the long tier. A test that
  * takes over a second at its full size has .long_tier = 1: in the short tier test_scaled() gives it the sizes of

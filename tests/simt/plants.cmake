@@ -1420,6 +1420,15 @@ plant(strings_value_over_the_key rows/strings/insert+insert
 "
 "")
 
+plant(strings_parts_not_joined rows/strings/insert+insert
+"    lane_join(group, shared); /* all parts come before the ready bit */
+"
+"")
+
+plant(strings_part_misplaced rows/strings/insert+insert
+"        lane_write_string(rows->heap + place + begin,"
+"        lane_write_string(rows->heap + place,")
+
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/sim_plants.c CONTENT
 "/* Made by tests/simt/plants.cmake. */
 #include \"simt/sim_case.h\"

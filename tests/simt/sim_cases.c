@@ -319,13 +319,11 @@ const sim_case sim_cases[] = {
      .streams = {SIM_KEEP, SIM_KEEP | SIM_FIND},
      .rows = 1,
      .strings = 1},
-<<<<<<< HEAD
     {.name = "rows/erase-by-slot+erase",
      .about = "erasures of located keys, by the numbers of their slots, beside erasures and lookups",
      .streams = {SIM_ERASE, SIM_ERASE | SIM_FIND},
      .rows = 1,
      .by_slot = 1},
-=======
     {.name = "rows/insert+find",
      .about = "lookups that take rows beside insertions and find-or-insert, which overwrite and fetch wide values",
      .streams = {SIM_INSERT | SIM_FETCH, SIM_INSERT | SIM_FIND},
@@ -342,7 +340,6 @@ const sim_case sim_cases[] = {
      .crowded = 1,
      .mixed = 1,
      .rows = 1},
->>>>>>> layout
 };
 const uint32_t sim_case_count = sizeof sim_cases / sizeof sim_cases[0];
 

@@ -158,22 +158,63 @@ LOOM_LANE void open_store_part(unsigned char *at, uint64_t from, uint32_t bytes,
     lane_write_bytes(at + begin, (const unsigned char *)(uintptr_t)from + begin, (end < bytes ? end : bytes) - begin);
 }
 
+/* The same for a string, in whole words of the heap. */
+LOOM_LANE void open_store_string_part(const loom__rows_view *rows, uint64_t place, const loom__string *string,
+                                      uint32_t lane, uint32_t lanes)
+{
+    const uint32_t bytes = (uint32_t)string->length, words = (bytes + 7) / 8, begin = words * lane / lanes * 8;
+    const uint32_t end = words * (lane + 1) / lanes * 8;
+    if (begin < end)
+        lane_write_string(rows->heap + place + begin, (const unsigned char *)(uintptr_t)string->at + begin,
+                          (end < bytes ? end : bytes) - begin);
+}
+
+/* open_store_strings, by several lanes. `place` is the row's piece of the heap. */
+LOOM_LANE void open_store_strings_part(const loom__rows_view *rows, const open_walk *walk, open_row_place row,
+                                       uint64_t place, uint64_t value, uint32_t lane, uint32_t lanes)
+{
+    uint64_t value_place = place;
+    if (rows->variable & LOOM__VARIABLE_KEYS) {
+        const loom__string key = open_string_at(walk->key);
+        open_store_string_part(rows, place, &key, lane, lanes);
+        if (lane == 0)
+            open_store_reference(row.key, place, key.length, walk->lower);
+        value_place += open_piece_of(key.length);
+    } else {
+        open_store_part(row.key, walk->key, rows->key_bytes, lane, lanes);
+    }
+    if (rows->variable & LOOM__VARIABLE_VALUES) {
+        const loom__string string = open_string_at(value);
+        open_store_string_part(rows, value_place, &string, lane, lanes);
+        if (lane == lanes - 1)
+            open_store_reference(row.value, value_place, string.length, (uint32_t)open_piece_of(string.length));
+    } else {
+        open_store_part(row.value, value, rows->value_bytes, lane, lanes);
+    }
+}
+
 /* For walks with `staged`. All lanes call this after each turn; `stored`: the turn has claimed a slot. The lanes of the
- * group store the row, each a part of it, and the lane that claimed the slot makes the row ready. A machine may let
- * more lanes take part (cuda_rows_write.cu). */
-LOOM_LANE void open_store_together(int shared, lane_group group, const loom__open_view *view, const open_walk *walk,
-                                   uint64_t value, lane_truth stored)
+ * group store the row and its strings, each a part of them, and the lane that claimed the slot makes the row ready. A
+ * machine may let more lanes take part (cuda_rows_write.cuh). */
+LOOM_LANE void open_store_together(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
+                                   const open_walk *walk, uint64_t value, lane_truth stored)
 {
     const loom__rows_view *rows = open_rows_of(view);
     const uint32_t words = lane_words(group), lanes = 8 / words, lane = lane_first_word(group) / words;
     const uint32_t none = open_slots(SLOT_TAG), slot = lane_least(group, stored ? walk->free_slot : none);
+    const lane_truth claimed = stored && walk->free_slot != none;
+    const uint64_t piece = kind == SLOT_STRING ? lane_sum(group, claimed ? walk->piece : 0) : 0;
     if (stored) {
         const open_row_place row = open_row(rows, walk->partition_index, walk->free_bucket, slot);
-        open_store_part(row.key, walk->key, rows->key_bytes, lane, lanes);
-        open_store_part(row.value, value, rows->value_bytes, lane, lanes);
+        if (kind == SLOT_STRING) {
+            open_store_strings_part(rows, walk, row, piece, value, lane, lanes);
+        } else {
+            open_store_part(row.key, walk->key, rows->key_bytes, lane, lanes);
+            open_store_part(row.value, value, rows->value_bytes, lane, lanes);
+        }
     }
     lane_join(group, shared); /* all parts come before the ready bit */
-    if (stored && walk->free_slot != none)
+    if (claimed)
         open_publish(shared, open_line(SLOT_TAG, walk, walk->free_bucket), slot);
 }
 

@@ -30,20 +30,22 @@ LOOM_LANE int open_has_string_values(loom__slot_kind kind, const loom__rows_view
     return kind == SLOT_STRING && (rows->variable & LOOM__VARIABLE_VALUES) != 0;
 }
 
+/* A reference lies at a multiple of 8 bytes. It is two words, which a lane keeps in registers. */
 LOOM_LANE open_stored open_load_reference(const unsigned char *at)
 {
+    const uint64_t *words = (const uint64_t *)(const void *)at;
     open_stored there;
-    lane_read_bytes((unsigned char *)&there, at, sizeof there);
+    there.at = lane_load_8(words);
+    const uint64_t length_and_mark = lane_load_8(words + 1);
+    there.length = (uint32_t)length_and_mark;
+    there.mark = (uint32_t)(length_and_mark >> 32);
     return there;
 }
 
 LOOM_LANE void open_store_reference(unsigned char *at, uint64_t place, uint64_t length, uint32_t mark)
 {
-    open_stored stored;
-    stored.at = place;
-    stored.length = (uint32_t)length;
-    stored.mark = mark;
-    lane_write_bytes(at, (const unsigned char *)&stored, sizeof stored);
+    lane_store_8((uint64_t *)(void *)at, place);
+    lane_store_8((uint64_t *)(void *)(at + 8), (uint32_t)length | (uint64_t)mark << 32);
 }
 
 /* The bytes behind the string, up to the end of its last word, become zero: files hold them, too. */

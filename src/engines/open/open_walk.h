@@ -35,8 +35,8 @@ typedef struct open_walk {
     uint32_t marked_to;  /* insert: the bit is set before this depth; OPEN_EAGERLY: in every bucket left behind */
     uint32_t knows_full; /* insert: 1 once OPEN_FULL was seen (I5): lines read later are final */
     uint32_t tag;        /* rows alone */
-    uint32_t staged;     /* SLOT_TAG: 1: after OPEN_DONE the caller stores the row and calls open_publish */
-    uint64_t piece;      /* SLOT_STRING, insert: where the strings go in the heap; OPEN_NO_PIECE; OPEN_NO_BYTES_LEFT */
+    uint32_t staged; /* rows: 1: after OPEN_DONE the caller stores the row, strings included, and calls open_publish */
+    uint64_t piece;  /* SLOT_STRING, insert: where the strings go in the heap; OPEN_NO_PIECE; OPEN_NO_BYTES_LEFT */
 } open_walk;
 
 LOOM_LANE unsigned char *open_line(loom__slot_kind kind, const open_walk *walk, uint32_t bucket)

@@ -85,7 +85,7 @@ LOOM_LANE void run(int shared, const simt_rows_call *call)
         const open_answer answer = turn(shared, call, group, &walk, value, own.active);
         begin = own.active && answer.outcome != OPEN_GO_ON;
         if (call->staged)
-            open_store_together(shared, group, &rows->lines, &walk, value[0],
+            open_store_together((loom__slot_kind)rows->lines.kind, shared, group, &rows->lines, &walk, value[0],
                                 own.active && answer.outcome == OPEN_DONE);
         if (!begin)
             continue;

@@ -25,12 +25,9 @@ typedef struct simt_rows_call {
     loom__rows_view view;
     simt_map_item *items;
     uint32_t n, groups; /* groups share out the items */
-<<<<<<< HEAD
     int by_slot;        /* erase: the key is located, and then erased by the number of its slot */
-=======
     /* [n]: where the lanes of a group put the value of an item */
     uint64_t (*together)[SIMT_ROWS_MOST_VALUE / 8];
->>>>>>> layout
     /* upkeep: */
     int order;
     uint64_t *list;       /* not in the simulated memory: lanes read and write it at once */

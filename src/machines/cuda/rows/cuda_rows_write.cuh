@@ -38,7 +38,7 @@ const bool STRINGS = KIND == SLOT_STRING;
 
 enum {
     THREADS = 64,               /* in a small block fewer warps wait for the longest probe sequence */
-    BLOCKS = STRINGS ? 12 : 16, /* per SM; strings need more registers */
+    BLOCKS = STRINGS ? 10 : 16, /* per SM; strings need more registers */
     MOVED_LINES = 4,
     STRING_LANES = 8, /* copy a string */
     SMALL = 1 << 15   /* keys of a batch that has one for each group of lanes */

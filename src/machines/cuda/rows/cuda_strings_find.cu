@@ -127,14 +127,18 @@ __device__ __forceinline__ uint32_t read_references(const loom__rows_view &view,
     return same;
 }
 
-/* Whether a word of the heap differs from the string's, of which `rest` bytes are left from there on. */
-__device__ __forceinline__ bool differs_at(const unsigned char *in_heap, const unsigned char *given, uint64_t rest)
+/* Whether a word of the heap differs from the string's, of which `some` bytes are left from there on, 8 at most. */
+__device__ __forceinline__ bool differs(uint64_t in_heap, uint64_t given, uint32_t some)
 {
-    const uint32_t some = rest < 8 ? (uint32_t)rest : 8;
-    return (__ldg((const uint64_t *)in_heap) ^ loom__load_bytes(given, some)) << (64 - 8 * some) != 0;
+    return (in_heap ^ given) << (64 - 8 * some) != 0;
 }
 
-/* Step 4. */
+__device__ __forceinline__ uint32_t word_bytes(uint64_t rest)
+{
+    return rest < 8 ? (uint32_t)rest : 8;
+}
+
+/* Step 4. The first words of several strings are in flight at the same time. */
 __device__ __forceinline__ void compare_strings(const loom__rows_view &view, const cuda_batch &batch,
                                                 const tile_range &range, strings_tile *tile, uint32_t same,
                                                 uint32_t *pending, lane_group group)
@@ -144,28 +148,42 @@ __device__ __forceinline__ void compare_strings(const loom__rows_view &view, con
     const uint32_t together = ((1u << COMPARE_LANES) - 1) << own * COMPARE_LANES;
     search_tile *search = &tile->search;
     for (uint32_t first = 0; first < same; first += all * STRINGS_AT_ONCE) {
-        bool differs[STRINGS_AT_ONCE];
-        uint32_t item[STRINGS_AT_ONCE];
+        uint64_t in_heap[STRINGS_AT_ONCE], given[STRINGS_AT_ONCE];
+        uint32_t item[STRINGS_AT_ONCE], length[STRINGS_AT_ONCE]; /* a key of the table has less than 2^32 bytes */
+        bool other[STRINGS_AT_ONCE];
 #pragma unroll
         for (uint32_t k = 0; k < STRINGS_AT_ONCE; k++) {
             const uint32_t at = first + k * all + own;
             item[k] = tile->same[at < same ? at : 0];
-            const loom__string string = strings[item[k]];
-            const unsigned char *in_heap = view.heap + tile->heap[item[k]];
-            differs[k] = false;
-            for (uint64_t b = begin; b < string.length; b += 8 * COMPARE_LANES)
-                differs[k] =
-                    differs_at(in_heap + b, (const unsigned char *)string.at + b, string.length - b) || differs[k];
+            length[k] = (uint32_t)__ldg(&strings[item[k]].length);
+            in_heap[k] = given[k] = 0;
+            if (begin < length[k])
+                in_heap[k] = __ldg((const uint64_t *)(view.heap + tile->heap[item[k]] + begin));
+        }
+#pragma unroll
+        for (uint32_t k = 0; k < STRINGS_AT_ONCE; k++)
+            if (begin < length[k])
+                given[k] = loom__load_bytes((const unsigned char *)__ldg(&strings[item[k]].at) + begin,
+                                            word_bytes(length[k] - begin));
+#pragma unroll
+        for (uint32_t k = 0; k < STRINGS_AT_ONCE; k++) {
+            other[k] = begin < length[k] && differs(in_heap[k], given[k], word_bytes(length[k] - begin));
+            for (uint64_t b = begin + 8 * COMPARE_LANES; b < length[k]; b += 8 * COMPARE_LANES)
+                other[k] =
+                    differs(__ldg((const uint64_t *)(view.heap + tile->heap[item[k]] + b)),
+                            loom__load_bytes((const unsigned char *)strings[item[k]].at + b, word_bytes(length[k] - b)),
+                            word_bytes(length[k] - b)) ||
+                    other[k];
         }
 #pragma unroll
         for (uint32_t k = 0; k < STRINGS_AT_ONCE; k++) {
-            const bool other = (__ballot_sync(CUDA_FULL_MASK, differs[k]) & together) != 0;
+            const bool is_other = (__ballot_sync(CUDA_FULL_MASK, other[k]) & together) != 0;
             const bool tells = first + k * all + own < same && begin == 0;
-            if (tells && !other)
+            if (tells && !is_other)
                 search->status[item[k]] = LOOM_OK;
-            if (tells && other)
+            if (tells && is_other)
                 search->from[item[k]] = search->slots[item[k]] + 1;
-            append(search->pending, pending, group, item[k], tells && other);
+            append(search->pending, pending, group, item[k], tells && is_other);
         }
     }
 }
