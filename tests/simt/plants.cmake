@@ -1362,25 +1362,35 @@ plant(strings_second_piece_taken rows/strings/insert+insert
 "    if (kind != SLOT_STRING)")
 
 plant(strings_lost_piece_not_counted rows/strings/insert+insert
-"        if (settled && !stored)
+"        if (settled && !stored && lane_leads(group))
             open_drop_piece(view, walk, *value);
 "
 "")
 
 plant(strings_stored_piece_dropped rows/strings/insert+insert
-"        if (settled && !stored)"
-"        if (settled)")
+"        if (settled && !stored && lane_leads(group))"
+"        if (settled && lane_leads(group))")
 
 plant(strings_refused_key_stored rows/strings/insert+insert/brim
 "    return walk->piece != OPEN_NO_BYTES_LEFT;"
 "    walk->piece = walk->piece == OPEN_NO_BYTES_LEFT ? 0 : walk->piece;
     return 1;")
 
-plant(strings_refusal_not_voted rows/strings/insert+insert/brim
-"lane_some(lane_poll(group, active & (walk->piece == OPEN_NO_BYTES_LEFT)));
-        const lane_truth stored"
-"active & (walk->piece == OPEN_NO_BYTES_LEFT);
-        const lane_truth stored")
+plant(strings_refusal_not_told rows/strings/insert+insert/brim
+"        open_tell_piece(group, walk, piece);
+"
+"")
+
+plant(strings_piece_not_told rows/strings/insert+insert
+"    if (lane_some(lane_poll(group, changed)))
+        walk->piece = now;"
+"    (void)now;")
+
+plant(strings_piece_dropped_by_all rows/strings/insert+insert
+"        if (settled && !stored && lane_leads(group))
+            open_drop_piece(view, walk, *value);"
+"        if (settled && !stored)
+            open_drop_piece(view, walk, *value);")
 
 plant(strings_update_leaves_the_ballot rows/strings/update+update/brim
 "    lane_truth no_bytes = 0;

@@ -394,6 +394,7 @@ LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, lo
 
     /* The result of each single-lane step reaches the group by a vote. */
     lane_truth done = 0;
+    const uint64_t piece = kind == SLOT_STRING ? walk->piece : 0;
     if (step == OPEN_MEET && lane_chosen(group, holders)) {
         uint32_t slot = lane_first(hits, stride);
         uint64_t pair = kind == SLOT_PAIR_4_4 ? lane_word(&line, hits, slot) : 0;
@@ -412,10 +413,11 @@ LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, lo
     *tells = done & (step == OPEN_MEET || step == OPEN_CLAIM);
     done = lane_some(lane_poll(group, done));
     if (kind == SLOT_STRING) {
-        const lane_truth no_bytes = lane_some(lane_poll(group, active & (walk->piece == OPEN_NO_BYTES_LEFT)));
-        const lane_truth stored = *tells & (step == OPEN_CLAIM);
+        open_tell_piece(group, walk, piece);
+        const lane_truth no_bytes = active & (walk->piece == OPEN_NO_BYTES_LEFT);
+        const lane_truth stored = done & (step == OPEN_CLAIM);
         const lane_truth settled = no_bytes || step == OPEN_REFUSE || (done && step != OPEN_ASK);
-        if (settled && !stored)
+        if (settled && !stored && lane_leads(group))
             open_drop_piece(view, walk, *value);
         if (no_bytes && step == OPEN_CLAIM)
             open_note_refused(shared, group, view, walk);

@@ -169,14 +169,20 @@ LOOM_LANE lane_truth open_put_row(int shared, const loom__open_view *view, const
     return 1;
 }
 
-/* The walk of a row's key, which is at `key`, belongs to `partition` and has this tag. Strings are not read: the row
- * has the lower half of the hash. The walk has no key. */
+/* The lower half of the hash of a row's key, if that is a string; otherwise 0. */
+LOOM_LANE uint32_t open_mark_of(loom__slot_kind kind, const loom__open_view *view, const unsigned char *key)
+{
+    return open_has_string_keys(kind, open_rows_of(view)) ? open_load_reference(key).mark : 0;
+}
+
+/* The walk of a row's key, which is at `key`, belongs to `partition` and has this tag and this mark (open_mark_of): a
+ * string itself is not read. The walk has no key then. */
 LOOM_LANE open_walk open_start_row(loom__slot_kind kind, const loom__open_view *view, uint32_t partition, uint32_t tag,
-                                   const unsigned char *key)
+                                   const unsigned char *key, uint32_t mark)
 {
     if (!open_has_string_keys(kind, open_rows_of(view)))
         return open_start(kind, view, (uint64_t)(uintptr_t)key);
-    open_walk walk = open_start_at(kind, view, 0, open_load_reference(key).mark);
+    open_walk walk = open_start_at(kind, view, 0, mark);
     walk.partition_index = partition;
     walk.partition = view->base + loom__multiply_wide(partition, view->partition_bytes);
     walk.tag = tag;

@@ -5,7 +5,7 @@
  * orders them. Nobody writes a piece that a ready row refers to, except the lane that has taken the row by clearing its
  * ready bit (open_meet_wide). So a lane that may compare a row may also read its strings.
  *
- * The heap. An insertion takes its piece right before it claims a slot. A lane that loses its slot keeps the piece for
+ * The heap. An insertion takes its piece right before it claims a slot. A group that loses its slot keeps the piece for
  * its next try. If the key is then found, or refused, the piece counts as unused. A key for which there is no piece is
  * refused before it claims a slot. The heap's `used` only rises while calls run that may refuse keys. So once a key is
  * refused for lack of bytes, every later insertion of the same key by the same lane is refused, too; other lanes may
@@ -197,6 +197,17 @@ LOOM_STEP void open_drop_piece(const loom__open_view *view, open_walk *walk, uin
         open_count_unused(rows, walk->partition_index, bytes);
     }
     walk->piece = OPEN_NO_PIECE;
+}
+
+/* The lanes of a group have one piece. In a turn one lane may take it, use it or find none: the others learn that.
+ * `before` is the piece before the turn. So a group whose lane lost a slot uses its piece whichever lane claims the
+ * next one. */
+LOOM_LANE void open_tell_piece(lane_group group, open_walk *walk, uint64_t before)
+{
+    const lane_truth changed = walk->piece != before;
+    const uint64_t now = lane_sum(group, changed ? walk->piece : 0);
+    if (lane_some(lane_poll(group, changed)))
+        walk->piece = now;
 }
 
 /* The strings of a row that was erased. */

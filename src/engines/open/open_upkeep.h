@@ -134,6 +134,14 @@ LOOM_LANE void open_lift_slot(loom__slot_kind kind, const loom__open_view *view,
     slot_store_key(kind, at, slot, empty);
 }
 
+/* Rows: the walk of the key of a slot that has this tag. */
+LOOM_LANE open_walk open_start_slot(loom__slot_kind kind, const loom__open_view *view, const open_walk *here,
+                                    uint32_t slot, uint32_t tag)
+{
+    const unsigned char *key = open_row_at(view, here, slot).key;
+    return open_start_row(kind, view, here->partition_index, tag, key, open_mark_of(kind, view, key));
+}
+
 /* Step 1 for one bucket, which belongs to this lane: reads its line once and writes only what changes. With order = 0
  * this step only frees retired slots. */
 LOOM_LANE void open_lift_bucket(loom__slot_kind kind, const loom__open_view *view, uint32_t partition, uint32_t number,
@@ -152,10 +160,8 @@ LOOM_LANE void open_lift_bucket(loom__slot_kind kind, const loom__open_view *vie
         gone |= (uint32_t)(key == retired) << slot;
         if (slot_has_tag(kind) && !holds)
             continue;
-        uint32_t lower =
-            slot_has_tag(kind)
-                ? open_start_row(kind, view, partition, (uint32_t)key, open_row_at(view, &here, slot).key).lower
-                : (uint32_t)open_hash(kind, view, key);
+        uint32_t lower = slot_has_tag(kind) ? open_start_slot(kind, view, &here, slot, (uint32_t)key).lower
+                                            : (uint32_t)open_hash(kind, view, key);
         holders |= holds << slot;
         away |= (holds & (loom__hash_bucket(lower, view->buckets) != number)) << slot;
     }
@@ -192,9 +198,8 @@ LOOM_LANE void open_mark_bucket(loom__slot_kind kind, int shared, const loom__op
                 continue;
             lane_acquire(shared); /* the row came before its ready bit */
         }
-        open_walk walk = slot_has_tag(kind)
-                             ? open_start_row(kind, view, partition, (uint32_t)key, open_row_at(view, &here, slot).key)
-                             : open_start(kind, view, key);
+        open_walk walk =
+            slot_has_tag(kind) ? open_start_slot(kind, view, &here, slot, (uint32_t)key) : open_start(kind, view, key);
         for (; walk.bucket != number; open_advance(view, &walk))
             open_set_bit(kind, shared, &walk, walk.bucket);
     }
@@ -204,10 +209,13 @@ LOOM_LANE void open_mark_bucket(loom__slot_kind kind, int shared, const loom__op
 LOOM_LANE open_walk open_start_lifted(loom__slot_kind kind, const loom__open_view *view, uint32_t partition,
                                       const open_lifted *lifted)
 {
-    if (slot_has_tag(kind))
-        return open_start_row(kind, view, partition, (uint32_t)lifted->value,
-                              (const unsigned char *)(uintptr_t)lifted->key);
-    return open_start(kind, view, lifted->key);
+    const unsigned char *key = (const unsigned char *)(uintptr_t)lifted->key;
+    open_stored copy = {0, 0, 0};
+    if (!slot_has_tag(kind))
+        return open_start(kind, view, lifted->key);
+    if (open_has_string_keys(kind, open_rows_of(view))) /* the copy is no memory of the table: a lane may load it */
+        memcpy(&copy, __builtin_assume_aligned(key, 8), sizeof copy);
+    return open_start_row(kind, view, partition, (uint32_t)lifted->value, key, copy.mark);
 }
 
 /* open_claim for a key of the list. A row is copied as it is: its strings stay where they are. */
