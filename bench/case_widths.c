@@ -209,7 +209,7 @@ static loom_status call_find(widths_bench *bench)
 
 static loom_status call_contains(widths_bench *bench)
 {
-    return loom_map_contains(bench->map, bench->arrays[QUERIES].near, bench->n, NULL, bench->arrays[STATUS].near, NULL,
+    return loom_map_contains(bench->map, keys_of(bench, QUERIES), bench->n, NULL, bench->arrays[STATUS].near, NULL,
                              NULL);
 }
 

@@ -132,8 +132,8 @@ TEST(test_simt_open_upkeep, .timeout_seconds = 240)
 
 /* Explores all schedules of small scenarios of every case: open tables, filters, perfect tables and multimaps. A
  * schedule runs one lane after the other, with up to three detours. Exceptions: two detours in cases with three calls,
- * with strings, in upkeep, in scans and in appends, which take more steps; one detour where a team makes room or repairs codes, and
- * where four appends meet at the end of the heap. */
+ * with strings, in upkeep, in scans and in appends, which take more steps; one detour where a team makes room or
+ * repairs codes, and where four appends meet at the end of the heap. */
 TEST(test_simt_open_exhaustive, .timeout_seconds = 240)
 {
     sim_options options = {.tiny = 1, .report = stderr};

@@ -59,8 +59,9 @@
 /* ---- Parts ---------------------------------------------------------------------------------------------- */
 
 /* A little-endian number of 8 or 4 bytes at `at`, a multiple of `alignment`, which is a literal. A CPU loads words at
- * any address. A GPU needs the alignment to load a word at once; otherwise it takes several loads (core/word_loads.h). The casts tell nvcc the
- * alignment: with memcpy and __builtin_assume_aligned it still loaded the 16 bytes of a key one by one. */
+ * any address. A GPU needs the alignment to load a word at once; otherwise it takes several loads (core/word_loads.h).
+ * The casts tell nvcc the alignment: with memcpy and __builtin_assume_aligned it still loaded the 16 bytes of a key
+ * one by one. */
 LOOM_BOTH uint64_t loom__xxh3_word(const unsigned char *at, uint32_t alignment)
 {
 #if defined(__CUDA_ARCH__)

@@ -1,5 +1,5 @@
-/* Tables with rows in kernels, for groups of LOOM_LANES lanes; part of device_tests.cuh. Kernels write, in each form and
- * with keys that come several times; host calls, which have tests of their own, read, and the other way round. */
+/* Tables with rows in kernels, for groups of LOOM_LANES lanes; part of device_tests.cuh. Kernels write, in each form
+ * and with keys that come several times; host calls, which have tests of their own, read, and the other way round. */
 namespace
 {
 

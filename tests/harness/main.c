@@ -155,6 +155,8 @@ static int is_chosen(const test_options *o, const test_case *test)
 {
     if ((o->filter && !strstr(test->name, o->filter)) || (test->entry->hidden && !o->hidden))
         return 0;
+    if (o->except && strstr(test->name, o->except))
+        return 0;
     if ((o->only & ONLY_THREADS && !test->entry->threads) || (o->only & ONLY_LONG && !test->entry->long_tier))
         return 0;
     return !(o->only & ONLY_LAYOUTS) || is_layout_of_its_own(o, test);

@@ -19,6 +19,7 @@ static void usage(FILE *out)
     fputs("usage: loom_tests [options] [SUBSTRING]\n"
           "  --list               name the tests\n"
           "  --filter SUBSTRING   only tests whose names contain it (as the argument SUBSTRING)\n"
+          "  --except SUBSTRING   only tests whose names do not contain it\n"
           "  --run NAME[,NAME]    run one test in this process, or several until one does not pass\n"
           "  --seed S             seed of all randomness (default: random, printed)\n"
           "  --all                the long tier: long tests have their full size, too\n"
@@ -80,7 +81,7 @@ static int needs_value(const char *option)
 {
     static const char *const with_value[] = {"--filter", "--run",           "--seed",     "--simd",      "--jobs",
                                              "--data",   "--timeout-scale", "--wrapper",  "--directory", "--times",
-                                             "--only",   "--together",      "--progress", NULL};
+                                             "--only",   "--together",      "--progress", "--except",    NULL};
     for (int i = 0; with_value[i]; i++)
         if (strcmp(option, with_value[i]) == 0)
             return 1;
@@ -118,6 +119,8 @@ static int parse(test_options *o, int count, char **arguments)
             o->verbose = 1;
         } else if (strcmp(option, "--filter") == 0) {
             o->filter = value;
+        } else if (strcmp(option, "--except") == 0) {
+            o->except = value;
         } else if (strcmp(option, "--run") == 0) {
             o->run = value;
         } else if (strcmp(option, "--directory") == 0) {

@@ -28,7 +28,7 @@
 enum { ONLY_THREADS = 1, ONLY_LAYOUTS = 2, ONLY_LONG = 4 };
 
 typedef struct test_options {
-    const char *filter;
+    const char *filter, *except;
     const char *times;
     const char *run;
     const char *directory;

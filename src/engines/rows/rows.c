@@ -20,10 +20,10 @@
  * An entry takes 2.29 bytes of the lines and its row, both divided by the load factor: 16 + 8 bytes at load 0.8 take
  * 32.9 bytes.
  *
- * The key and the value of a row lie together, or keys and values lie in two regions (loom_layout). Together, a key that
- * is found costs a line and a row. Apart, it costs one more access if its value is asked for; but rows have no padding,
- * and what reads keys alone passes over no values: contains, rows with another key of the same tag, growth that hashes
- * keys.
+ * The key and the value of a row lie together, or keys and values lie in two regions (loom_layout). Together, a key
+ * that is found costs a line and a row. Apart, it costs one more access if its value is asked for; but rows have no
+ * padding, and what reads keys alone passes over no values: contains, rows with another key of the same tag, growth
+ * that hashes keys.
  *
  * Partitions have as many slots as the load factor needs (open_shape.c), but otherwise no more than ROWS_CACHED_BYTES
  * hold: a thread fills one partition, lines and rows, in its L2 cache. Rows of more than some 600 bytes pass that. */
@@ -50,8 +50,8 @@ enum {
 
 static const uint64_t MOST_HEAP_BYTES = (uint64_t)1 << 48;
 
-/* The parameters of a table. The first three are those of tables with strings; otherwise 0. LAYOUT is 0: keys and values
- * together; or 1: apart. */
+/* The parameters of a table. The first three are those of tables with strings; otherwise 0. LAYOUT is 0: keys and
+ * values together; or 1: apart. */
 enum { HEAP_BYTES, MOST_KEY_BYTES, MOST_VALUE_BYTES, LAYOUT, PARAMETERS };
 
 _Static_assert(offsetof(loom__rows_view, heap) <= sizeof((loom_map_view *)0)->table,

@@ -44,8 +44,8 @@ cudaError_t cuda_strings_locate(const loom__rows_view *view, const void *keys, u
 cudaError_t cuda_strings_move(const loom__rows_view *from, const loom__rows_view *to, unsigned long long *refused,
                               cudaStream_t stream);
 
-/* Inserts a batch, or a part of it, in order (cuda_rows_in_order.cu). `memory` has cuda_rows_order_bytes(view, n) bytes,
- * and is the same for all parts. */
+/* Inserts a batch, or a part of it, in order (cuda_rows_in_order.cu). `memory` has cuda_rows_order_bytes(view, n)
+ * bytes, and is the same for all parts. */
 uint64_t cuda_rows_order_bytes(const loom__rows_view *view, uint64_t n);
 cudaError_t cuda_rows_in_order(const loom__rows_view *view, const cuda_batch *batch, bool overwrite, bool first_launch,
                                unsigned char *memory, cudaStream_t stream);

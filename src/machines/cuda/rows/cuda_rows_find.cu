@@ -22,8 +22,8 @@
  *   - Tags are compared two at a time, as bits (lane_match_tags). With a predicate for each tag, registers ran out.
  *   - The words of the sought keys are loaded together with those of the rows. Loaded one after the other, they took
  *     40 % of the time: 15.6 G/s.
- * Two lines in flight for each group (cuda_rows_search.cuh) and four rows for each lane are best, with four blocks. Three blocks, five or six
- * with fewer in flight, and groups of four lanes are 1 to 10 % slower. */
+ * Two lines in flight for each group (cuda_rows_search.cuh) and four rows for each lane are best, with four blocks.
+ * Three blocks, five or six with fewer in flight, and groups of four lanes are 1 to 10 % slower. */
 #define CUDA_LANES        2
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "core/call_parts.h"

@@ -67,7 +67,9 @@ __device__ __forceinline__ uint32_t search_lines(const loom__open_view &lines, c
 #pragma unroll
         for (uint32_t k = 0; k < LINES_AT_ONCE; k++) {
             const bool active = first + k * GROUPS + range.lane / CUDA_LANES < pending;
-            const uint32_t lower = tile->lower[item[k]], depth = tile->depths[item[k]], from = tile->from[item[k]];
+            /* Groups without a key read nothing that the leader of another group writes. */
+            const uint32_t lower = tile->lower[item[k]];
+            const uint32_t depth = active ? tile->depths[item[k]] : 0, from = active ? tile->from[item[k]] : 0;
             lane_slots tagged = lane_match(&line[k], slot_key_bytes(SLOT_TAG), slot_stride(SLOT_TAG),
                                            open_slots(SLOT_TAG), tile->tags[item[k]]);
             while (lane_any(tagged) && lane_first(tagged, slot_stride(SLOT_TAG)) < from)

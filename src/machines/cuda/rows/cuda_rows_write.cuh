@@ -13,8 +13,8 @@
  * and fetching values ahead changes nothing.
  *
  * Strings. The groups of a warp that claim slots in the same turn take their pieces of the heap by one atomic addition
- * (lane_draw_8), so the pieces lie beside each other. Then STRING_LANES lanes copy each string, one word each, and write
- * its reference. Rows that were refused for lack of bytes are counted in the table (loom__string_totals).
+ * (lane_draw_8), so the pieces lie beside each other. Then STRING_LANES lanes copy each string, one word each, and
+ * write its reference. Rows that were refused for lack of bytes are counted in the table (loom__string_totals).
  *
  * One lane overwrites, reads or combines the value of a key that is present. Equal keys of a thread block are not
  * merged. */
