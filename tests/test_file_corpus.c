@@ -384,8 +384,9 @@ static unsigned write_corpus_to(const char *directory)
     static const struct {
         loom_engine engine;
         uint32_t key_bytes, value_bytes;
-    } multimaps[] = {{LOOM_ENGINE_OPEN, 4, 4},  {LOOM_ENGINE_OPEN, 8, 8},  {LOOM_ENGINE_CHAIN, 4, 4},
-                     {LOOM_ENGINE_CHAIN, 8, 8}, {LOOM_ENGINE_CHAIN, 8, 4}, {LOOM_ENGINE_CHAIN, 4, 8}};
+    } multimaps[] = {{LOOM_ENGINE_OPEN, 4, 4},   {LOOM_ENGINE_OPEN, 8, 8},  {LOOM_ENGINE_CHAIN, 4, 4},
+                     {LOOM_ENGINE_CHAIN, 8, 8},  {LOOM_ENGINE_CHAIN, 8, 4}, {LOOM_ENGINE_CHAIN, 4, 8},
+                     {LOOM_ENGINE_OPEN, 16, 12}, {LOOM_ENGINE_CHAIN, 16, 3}};
     for (size_t i = 0; i < sizeof multimaps / sizeof multimaps[0]; i++) {
         size_t bytes;
         unsigned char *file =

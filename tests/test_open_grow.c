@@ -21,11 +21,11 @@ static loom_map *make_growing(test_run *t, loom_context *context, uint64_t capac
 }
 
 /* Resizes by many factors: the contents stay, and lookups cost what they cost in a new table. */
-TEST_EACH_KIND(test_open_resize_keeps_contents, .threads = 1, .every_engine = 1)
+TEST_EACH_KIND(test_open_resize_keeps_contents, .threads = 1, .every_engine = 1, .long_tier = 1)
 {
     static const double factors[] = {1.01, 2, 3.7, 0.5, 10, 0.11};
     loom_context *context = make_context(t);
-    uint64_t n = test_scaled(t, 60000, 20000);
+    uint64_t n = test_scaled(t, 60000, 10000);
     loom_map *map = make_map(t, context, n);
     batch b = make_batch(t, n);
     fill_distinct(&b, random_u64(&t->random), 0);

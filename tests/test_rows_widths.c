@@ -343,7 +343,7 @@ TEST(test_rows_model_of_any_width, .timeout_seconds = 240, .threads = 1, .long_t
         loom_context *context = make_context(t);
         loom_map_config config = rows_config(&u, 1 + random_below(&t->random, u.count));
         loom_map *map = make_map_from(context, &config);
-        for (uint32_t step = 0; step < (value_bytes > 1000 ? 20u : 60u); step++) {
+        for (uint32_t step = 0; step < (value_bytes > 1000 || (t->quick && t->short_tier) ? 24u : 60u); step++) {
             change(t, context, &map, &u, u.count);
             if (step % 8 == 7)
                 check_all(t, map, &u);

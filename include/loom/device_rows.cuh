@@ -341,8 +341,10 @@ template <class key_type, class value_type, loom_view_access access> class row_t
     }
 
     /* Other lanes of the group cannot use an address in this lane's local memory. */
-    static __device__ __forceinline__ bool is_usable(const request &asked)
+    static __device__ __forceinline__ bool is_usable(const request &asked, bool puts)
     {
+        if (puts && !is_set && !is_number && asked.value == 0)
+            return false;
         return LOOM_LANES == 1 || ((asked.value == 0 || !__isLocal((const void *)asked.value)) &&
                                    (asked.to == 0 || !__isLocal((const void *)asked.to)));
     }
@@ -480,7 +482,7 @@ template <class key_type, class value_type, loom_view_access access> class row_t
             mine.status = status_;
             return mine;
         }
-        if (active && !is_usable(asked)) {
+        if (active && !is_usable(asked, stored_adds == 1)) {
             mine.status = LOOM_INVALID_ARGUMENT;
             active = false;
         }
@@ -536,7 +538,7 @@ template <class key_type, class value_type, loom_view_access access> class row_t
         using namespace loom_inner;
         if (status_ != LOOM_OK)
             return answer{status_, 0};
-        if (!is_usable(asked))
+        if (!is_usable(asked, stored_adds == 1))
             return answer{LOOM_INVALID_ARGUMENT, 0};
         const lane_group lanes = lane_group_apart(lane_in_warp());
         uint64_t group_key[key_words] = {};

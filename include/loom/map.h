@@ -212,7 +212,8 @@ LOOM_API loom_status loom_map_set_growth(loom_map *map, double growth);
 LOOM_API loom_status loom_map_set_memory_limit(loom_map *map, uint64_t memory_limit);
 
 /* Lends the table a workspace. Builds and inserts whose temporary memory fits into the workspace
- * use it and do not allocate. Multimaps on the cuda machine still allocate smaller amounts.
+ * use it and do not allocate. Multimaps on the cuda machine still allocate smaller amounts, and
+ * copies of arrays in host memory whose keys or values have neither 4 nor 8 bytes.
  *   workspace   memory of the kind that the context's tables have, for example from
  *               loom_array_create, aligned to LOOM_WORKSPACE_ALIGNMENT; NULL takes it back
  *   bytes       its size; loom_map_memory_required tells how much a build needs; 0 with NULL
@@ -394,12 +395,13 @@ LOOM_API loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n,
  *   - Multimaps: the other values of a key stay, in their order. A key whose last value is erased
  *     is absent.
  *   - The call reads the bounds before it returns.
- *   - Memory   allocates nothing; multimaps on the cuda machine: temporary memory
+ *   - Memory   allocates nothing; the rows engine, and multimaps on the cuda machine: temporary
+ *              memory
  *   - Runs     as `result` says, in multimaps synchronous; alone
  *   - Status   INVALID_ARGUMENT: also if the number is not as wide as the values, or a bound is a
  *              NaN; UNSUPPORTED: a set, or values of other widths than 4 and 8 bytes;
- *              OUT_OF_MEMORY: multimaps on the cuda machine. Pairs that were erased before stay
- *              erased: call again
+ *              OUT_OF_MEMORY: the rows engine, multimaps on the cuda machine. Pairs that were
+ *              erased before stay erased: call again
  * Kernels have erase_if of loom/device.cuh instead, with a condition of your own. */
 LOOM_API loom_status loom_map_erase_if(loom_map *map, loom_number number, const void *least, const void *most,
                                        loom_result *result, loom_stream stream);

@@ -15,9 +15,9 @@
  *     kernels that insert refuse keys instead.
  *
  * Open tables lend every access, and so do tables of LOOM_ENGINE_ROWS without byte strings;
- * LOOM_VIEW_ACCUMULATE needs values of 4 or 8 bytes. Perfect tables lend LOOM_VIEW_FIND only: a new key may move other
- * keys, and only bulk calls can move keys. Filters lend one access: any number of kernels may
- * insert and query at the same time.
+ * LOOM_VIEW_ACCUMULATE needs values of 4 or 8 bytes. Perfect tables lend LOOM_VIEW_FIND only: a new
+ * key may move other keys, and only bulk calls can move keys. Filters lend one access: any number of
+ * kernels may insert and query at the same time.
  *
  * Multimaps lend LOOM_VIEW_FIND. Multimaps of LOOM_ENGINE_CHAIN also lend LOOM_VIEW_INSERT, for
  * kernels that append values. Such kernels, of one view or of several, may also ask which keys are

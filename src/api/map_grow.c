@@ -386,8 +386,9 @@ static loom_status prepare(loom_map *map, const loom__batch *whole, const round_
 
 /* Rows of a table with strings are refused for lack of slots or for lack of bytes. *wanted: the room with which the
  * table should move before the refused rows are given again. A heap of which much is unused keeps its size: its strings
- * are packed. False: no move would help. */
-static int choose_room(loom_map *map, uint64_t keys, uint64_t refused, const loom__no_bytes *no_bytes,
+ * are packed. `stored_none`: the round before did so, and then no row was stored; the next one must have more room, or
+ * rounds would go on without end. False: no move would help. */
+static int choose_room(loom_map *map, uint64_t keys, uint64_t refused, int stored_none, const loom__no_bytes *no_bytes,
                        const loom__key_range *distinct, loom__room *wanted, loom_stream stream)
 {
     enum { LEAST_SHARE = 8 /* a move must make free one in so many bytes of the heap */ };
@@ -406,13 +407,13 @@ static int choose_room(loom_map *map, uint64_t keys, uint64_t refused, const loo
     /* Strings of equal keys may differ in length, and in order one that did not fit refuses all that follow. */
     const uint64_t share = share_of(no_bytes->bytes, distinct->most, refused);
     const uint64_t needed = live + (share > no_bytes->most ? share : no_bytes->most);
-    if (map->growth > 0 && needed > now.values - now.values / 5) {
+    if (map->growth > 0 && (stored_none || needed > now.values - now.values / 5)) {
         const double larger = fmin((double)now.values * map->growth, (double)table->engine->most_values);
         wanted->values = (uint64_t)larger > needed ? (uint64_t)larger : needed;
         loom__map_limit_values(map, needed, wanted);
     }
     return wanted->capacity > now.capacity || wanted->values > now.values ||
-           (used > live && used - live >= now.values / LEAST_SHARE);
+           (!stored_none && used > live && used - live >= now.values / LEAST_SHARE);
 }
 
 /* `prepare` for tables with strings. The statuses tell which rows were refused: a heap that runs out may refuse a row
@@ -438,7 +439,9 @@ static loom_status prepare_strings(loom_map *map, const loom__batch *whole, cons
     loom__key_range distinct = {0, again};
     if (status == LOOM_OK)
         (void)loom__map_estimate_keys(map, next->batch.keys, again, &distinct, whole->stream);
-    if (status == LOOM_OK && !choose_room(map, keys, refused, no_bytes, &distinct, &wanted, whole->stream)) {
+    const int stored_none = last->memory != NULL && refused == last->batch.n;
+    if (status == LOOM_OK &&
+        !choose_room(map, keys, refused, stored_none, no_bytes, &distinct, &wanted, whole->stream)) {
         release_round(map, next);
         next->batch.n = 0;
         return LOOM_OK; /* the rows stay refused */

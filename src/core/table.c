@@ -195,13 +195,13 @@ loom_status loom__table_clone(loom__table *table, loom__table **made, loom_strea
 
 /* ---- contents ---- */
 
-/* A number by which kernels detect a stale device view. Two tables that use the same memory one after the other have
- * different generations if their seeds, capacities or first parameters (multimaps: values) differ. */
 static int is_number(uint32_t bytes)
 {
     return bytes == 4 || bytes == 8;
 }
 
+/* A number by which kernels detect a stale device view. Two tables that use the same memory one after the other have
+ * different generations if their seeds, capacities or first parameters (multimaps: values) differ. */
 static uint64_t generation_of(const loom__table *table)
 {
     const uint64_t seed = table->is.seed + (3 + (uint64_t)table->is.engine) * 0x9e3779b97f4a7c15u;

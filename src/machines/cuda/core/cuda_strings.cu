@@ -240,7 +240,10 @@ int cuda_reaches(loom__machine *machine, const void *array)
     const cuda_state *cuda = (const cuda_state *)machine;
     cuda_place place;
     cuda_device_scope scope(cuda);
-    return scope.status == LOOM_OK && cuda_locate(cuda, "an array", array, &place) == LOOM_OK && place == PLACE_DEVICE;
+    if (scope.status != LOOM_OK)
+        return 0;
+    /* An array that no call may have, on another device: not for the host to read. refer_strings tells the error. */
+    return cuda_locate(cuda, "an array", array, &place) != LOOM_OK || place == PLACE_DEVICE;
 }
 
 loom_status cuda_refer_strings(loom__machine *machine, const uint64_t *offsets, uint64_t base, uint64_t n,
