@@ -75,12 +75,12 @@ typedef struct loom_map_view {
  *     growth waits and counts the keys (docs/guide.md, "Growth").
  *   - Memory   allocates nothing
  *   - Runs     stream-ordered; does not wait for the device
- *   - Status   UNSUPPORTED: the machine runs no kernels (LOOM_FEATURE_VIEWS), the table has byte
- *              strings, its values are no numbers of 4 or 8 bytes and the access is
- *              LOOM_VIEW_ACCUMULATE, the table is perfect or a multimap of
- *              LOOM_ENGINE_OPEN and the access writes (LOOM_FEATURE_WRITING_VIEWS), or the table is
- *              a multimap of LOOM_ENGINE_CHAIN and the access is neither LOOM_VIEW_FIND nor
- *              LOOM_VIEW_INSERT, or a multimap has keys or values of neither 4 nor 8 bytes;
+ *   - Status   UNSUPPORTED: the machine runs no kernels (LOOM_FEATURE_VIEWS); the table has byte
+ *              strings; the access is LOOM_VIEW_ACCUMULATE and values are no numbers of 4 or 8
+ *              bytes; the access writes (LOOM_FEATURE_WRITING_VIEWS) and the table is perfect or a
+ *              multimap of LOOM_ENGINE_OPEN; the table is a multimap of LOOM_ENGINE_CHAIN and the
+ *              access is neither LOOM_VIEW_FIND nor LOOM_VIEW_INSERT; a multimap has keys or values
+ *              of neither 4 nor 8 bytes;
  *              IN_USE: a view of another access is lent, or 16 views are; INVALID_ARGUMENT: this
  *              table did not lend the view */
 LOOM_API loom_status loom_map_view_begin(loom_map *map, loom_view_access access, loom_map_view *view,
