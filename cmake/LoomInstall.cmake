@@ -17,9 +17,9 @@ foreach(header loom.h base.h map.h filter.h view.h array.h measure.h
     install(FILES ${PROJECT_SOURCE_DIR}/include/loom/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/loom)
 endforeach()
 # The headers that the device headers include. The install test fails if one is missing here.
-foreach(inner core/combine.h core/hash.h core/hash_bytes.h core/lanes.h core/list_handle.h core/list_pieces.h core/portable.h
-        core/slot_kind.h
-        core/slot_ops.h core/strings.h core/table_slots.h core/totals.h core/word_loads.h engines/filter/filter_layout.h engines/filter/filter_ops.h
+foreach(inner core/combine.h core/hash.h core/hash_bytes.h core/lanes.h core/list_handle.h core/list_pieces.h
+        core/portable.h core/slot_kind.h core/slot_ops.h core/strings.h core/table_slots.h core/totals.h
+        core/word_loads.h engines/filter/filter_layout.h engines/filter/filter_ops.h
         engines/chain/chain_layout.h engines/chain/chain_ops.h engines/multi/multi_layout.h
         engines/open/open_items.h engines/open/open_layout.h engines/open/open_ops.h
         engines/open/open_row_ops.h engines/open/open_rows.h engines/open/open_string_ops.h

@@ -38,6 +38,19 @@ static loom_context *corpus_context(void)
     return context;
 }
 
+/* The bytes of the file of a map, which is then destroyed with its context. */
+static unsigned char *file_of(const corpus *c, loom_context *context, loom_map *map, size_t *bytes)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/.saved", c->directory);
+    CHECK_OK(loom_map_save(map, path, NULL));
+    unsigned char *file = test_read_file(path, bytes);
+    CHECK_EQ(unlink(path), 0);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+    return file;
+}
+
 /* A small table, saved: the sound input. All other inputs are made from it. */
 static unsigned char *sound_file(corpus *c, loom_engine engine, loom_type type, uint32_t key_bytes,
                                  uint32_t value_bytes, uint64_t capacity, uint64_t keys, uint32_t buckets,
@@ -74,7 +87,6 @@ static unsigned char *sound_multimap(corpus *c, loom_engine engine, uint32_t key
                                      size_t *bytes)
 {
     enum { KEYS = 6, CALLS = 4 };
-    char path[512];
     loom_context *context = corpus_context();
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
     config.type = LOOM_TYPE_MULTIMAP;
@@ -100,13 +112,7 @@ static unsigned char *sound_multimap(corpus *c, loom_engine engine, uint32_t key
         CHECK_OK(loom_map_insert(map, b.keys, b.values, b.n, LOOM_KEEP, NULL, NULL, NULL));
         free_batch(&b);
     }
-    snprintf(path, sizeof path, "%s/.multimap", c->directory);
-    CHECK_OK(loom_map_save(map, path, NULL));
-    unsigned char *file = test_read_file(path, bytes);
-    CHECK_EQ(unlink(path), 0);
-    loom_map_destroy(map);
-    loom_context_destroy(context);
-    return file;
+    return file_of(c, context, map, bytes);
 }
 
 /* Values and links changed, signed; and a heap that is too small for its lists. */
@@ -115,17 +121,18 @@ static void store_heap_variants(corpus *c, const unsigned char *sound, size_t by
     unsigned char *file = test_allocate(bytes);
     memcpy(file, sound, bytes);
     surgery_head header = surgery_header(sound);
-    unsigned char *heap = file + header.sections[1].at;
-    for (uint64_t i = 0; i < header.sections[1].bytes; i += 13)
+    const uint32_t last = header.file.sections - 1; /* the heap; keys in rows have a section before it */
+    unsigned char *heap = file + header.sections[last].at;
+    for (uint64_t i = 0; i < header.sections[last].bytes; i += 13)
         heap[i] = (unsigned char)(heap[i] ^ (i * 37));
     surgery_sign(file, bytes);
     store(c, "heap_noise", file, bytes);
-    memset(heap, 0, header.sections[1].bytes);
+    memset(heap, 0, header.sections[last].bytes);
     surgery_sign(file, bytes);
     store(c, "heap_zeros", file, bytes);
     memcpy(file, sound, bytes);
     header.table.parameters[0] = 16;
-    header.sections[1].bytes = 16 * (uint64_t)header.table.value_bytes;
+    header.sections[last].bytes = 16 * (uint64_t)header.table.value_bytes;
     const uint64_t shorter = surgery_place(&header);
     CHECK_LT(shorter, bytes);
     surgery_set_header(file, &header);
@@ -161,7 +168,6 @@ static void store_row_variants(corpus *c, const unsigned char *sound, size_t byt
 static unsigned char *sound_strings(corpus *c, loom_type type, uint32_t key_bytes, uint32_t value_bytes, size_t *bytes)
 {
     enum { KEYS = 30, LONGEST = 24 };
-    char path[512];
     loom_context *context = corpus_context();
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
     config.type = type;
@@ -194,13 +200,7 @@ static unsigned char *sound_strings(corpus *c, loom_type type, uint32_t key_byte
         if (round == 1)
             CHECK_OK(loom_map_erase(map, keys, KEYS / 4, NULL, NULL, NULL));
     }
-    snprintf(path, sizeof path, "%s/.strings", c->directory);
-    CHECK_OK(loom_map_save(map, path, NULL));
-    unsigned char *file = test_read_file(path, bytes);
-    CHECK_EQ(unlink(path), 0);
-    loom_map_destroy(map);
-    loom_context_destroy(context);
-    return file;
+    return file_of(c, context, map, bytes);
 }
 
 /* Strings changed, signed; a heap that is too small for them; a reference to the same bytes as another; and strings

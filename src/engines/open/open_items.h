@@ -54,6 +54,20 @@ LOOM_LANE open_found open_find_item(loom__slot_kind kind, int shared, lane_group
     return answer;
 }
 
+/* The answer of a lookup in a table with rows, after a turn. A key that is not settled goes on to its next bucket. */
+LOOM_LANE open_found open_found_row(lane_group group, const loom__open_view *view, open_walk *walk,
+                                    const open_look *look)
+{
+    open_found answer;
+    answer.settled = look->found | !look->further;
+    answer.found = look->found;
+    answer.reports = look->found ? look->mine : lane_leads(group);
+    answer.value = 0;
+    if (!answer.settled)
+        open_advance(view, walk);
+    return answer;
+}
+
 /* The same for tables with rows. The lane that reports copies the value to `to`, unless that is NULL; if values are
  * strings, `to` gets a loom__string. A key counts as found if its slot was ready when the lane looked: *linearisation
  * point: the load of the ready bit*. An erasure leaves the row and its strings as they are, and no row gets another key
@@ -63,7 +77,6 @@ LOOM_LANE open_found open_find_row_of(loom__slot_kind kind, int shared, lane_gro
 {
     const loom__rows_view *rows = open_rows_of(view);
     const open_look look = open_find_turn(kind, shared, group, view, walk, active);
-    open_found answer;
     if (look.mine && to != NULL) {
         const unsigned char *at = open_row_at(view, walk, look.slot).value;
         if (open_has_string_values(kind, rows)) {
@@ -75,13 +88,7 @@ LOOM_LANE open_found open_find_row_of(loom__slot_kind kind, int shared, lane_gro
             lane_read_bytes(to, at, rows->value_bytes);
         }
     }
-    answer.settled = look.found | !look.further;
-    answer.found = look.found;
-    answer.reports = look.found ? look.mine : lane_leads(group);
-    answer.value = 0;
-    if (!answer.settled)
-        open_advance(view, walk);
-    return answer;
+    return open_found_row(group, view, walk, &look);
 }
 
 /* Rows without strings. */
@@ -107,18 +114,11 @@ LOOM_LANE open_found open_find_together(int shared, lane_group group, const loom
     const uint32_t words = lane_words(group), lanes = 8 / words, lane = lane_first_word(group) / words;
     const open_look look = open_find_turn(SLOT_TAG, shared, group, view, walk, active);
     const uint32_t none = open_slots(SLOT_TAG), slot = lane_least(group, look.mine ? look.slot : none);
-    open_found answer;
     lane_join(group, shared); /* what the lane that compared the key has acquired comes before what all lanes read */
     if (look.found && to != NULL)
         open_load_part(to, open_row_at(view, walk, slot).value, rows->value_bytes, lane, lanes);
     lane_sync(group, shared); /* all parts are there before any lane reads them */
-    answer.settled = look.found | !look.further;
-    answer.found = look.found;
-    answer.reports = look.found ? look.mine : lane_leads(group);
-    answer.value = 0;
-    if (!answer.settled)
-        open_advance(view, walk);
-    return answer;
+    return open_found_row(group, view, walk, &look);
 }
 
 /* A lookup beside groups that take rows (open_meet_wide): it takes the row itself to read a wide value, and waits while
