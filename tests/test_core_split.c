@@ -83,12 +83,12 @@ static void run_case(test_run *t, const split_case *c)
         values[i] = (unsigned char)random_below(&t->random, 256);
     loom__split split = {
         .keys = keys, .values = c->value_bytes ? values : NULL, .n = c->n, .bins = c->bins, .chunks = c->chunks};
-    const uint64_t bytes = loom__split_lay_out(&split, NULL, c->key_bytes + c->value_bytes, c->with_index);
+    const uint64_t bytes = loom__split_lay_out(&split, NULL, c->key_bytes + c->value_bytes, c->with_index, 0);
     CHECK(split.records == NULL);
     unsigned char *memory = aligned_alloc(LOOM__SPLIT_LINE, bytes + LOOM__SPLIT_LINE);
     CHECK(memory != NULL);
     memset(memory + bytes, 0xa5, LOOM__SPLIT_LINE);
-    CHECK_EQ(loom__split_lay_out(&split, memory, c->key_bytes + c->value_bytes, c->with_index), bytes);
+    CHECK_EQ(loom__split_lay_out(&split, memory, c->key_bytes + c->value_bytes, c->with_index, 0), bytes);
     for (uint32_t chunk = c->chunks; chunk-- > 0;) /* counting takes the chunks in any order */
         count(&split, chunk, c, &by);
     loom__split_sum_up(&split);
@@ -131,11 +131,11 @@ TEST(test_core_split_keys_that_change, .threads = 1)
     loom__split split = {.keys = keys, .n = N, .bins = 64, .chunks = 2};
     for (int i = 0; i < N; i++)
         keys[i] = (uint32_t)random_below(&t->random, UINT32_MAX);
-    const uint64_t bytes = loom__split_lay_out(&split, NULL, 4, 0);
+    const uint64_t bytes = loom__split_lay_out(&split, NULL, 4, 0, 0);
     unsigned char *memory = aligned_alloc(LOOM__SPLIT_LINE, bytes + LOOM__SPLIT_LINE);
     CHECK(memory != NULL);
     memset(memory + bytes, 0xa5, LOOM__SPLIT_LINE);
-    loom__split_lay_out(&split, memory, 4, 0);
+    loom__split_lay_out(&split, memory, 4, 0, 0);
     for (uint64_t chunk = 0; chunk < 2; chunk++)
         loom__split_count(&split, chunk, 4, bin_of, &by);
     loom__split_sum_up(&split);

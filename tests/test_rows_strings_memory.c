@@ -259,3 +259,47 @@ TEST(test_rows_strings_nth_allocation_fails)
     try_calls(t, 8, 1);
     try_calls(t, LOOM_VARIABLE, 2);
 }
+
+/* Bytes that a build takes beside its table, if the allocator has at most `limit` more (0: any). */
+static uint64_t bytes_of_build(loom_map *map, counting_allocator *counter, universe *u, rows *r, uint64_t limit)
+{
+    const uint64_t before = counting_bytes(counter);
+    counting_reset_peak(counter);
+    counting_limit(counter, limit != 0 ? before + limit : 0);
+    insert_rows(map, u, r, LOOM_KEEP | LOOM_IN_ORDER, 1);
+    counting_limit(counter, 0);
+    check_find(map, u, r);
+    return counting_peak(counter) - before;
+}
+
+/* Builds copy their strings while they split them. A build without memory for the copies goes on without them. */
+static void build_with_less_memory(test_run *t, uint32_t value_bytes, uint32_t threads)
+{
+    const uint64_t n = 6000;
+    counting_allocator *counter = counting_create();
+    loom_context *context = make_counting_context(t, counter, threads);
+    universe u = make_universe(LOOM_VARIABLE, value_bytes, MOST_KEY, MOST_VALUE, n);
+    loom_map_config config = config_of(&u, n);
+    loom_memory memory = LOOM_MEMORY_INIT;
+    config.string_bytes = n * (MOST_KEY + MOST_VALUE + 16);
+    CHECK_OK(loom_map_memory_required(context, &config, &memory));
+    loom_map *map = make_map_from(context, &config);
+    rows r = draw_rows(t, &u, n, 1);
+    const uint64_t most = bytes_of_build(map, counter, &u, &r, 0),
+                   less = bytes_of_build(map, counter, &u, &r, most - 1);
+    CHECK_LE(most, memory.status_bytes);
+    CHECK_LE(less, most - n); /* most keys have a copy, of 8 bytes or more */
+    free_rows(&r);
+    loom_map_destroy(map);
+    free_universe(&u);
+    loom_context_destroy(context);
+    counting_destroy(counter);
+}
+
+TEST(test_rows_strings_builds_with_less_memory)
+{
+    for (uint32_t threads = 1; threads <= 3; threads++) {
+        build_with_less_memory(t, 8, threads);
+        build_with_less_memory(t, LOOM_VARIABLE, threads);
+    }
+}

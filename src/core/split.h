@@ -10,7 +10,10 @@
  * A record is a key and, if the batch has values, the value behind it. If the caller asks for indexes, a record's index
  * in the batch goes to a separate array. `bin_of(by, key)` returns a key's bin. A key of 4 or 8 bytes is passed as a
  * number, a key of another width as its address. Callers pass literal widths and name the function bin_of, so that the
- * compiler inlines everything; otherwise the split of narrow records is slow. */
+ * compiler inlines everything; otherwise the split of narrow records is slow.
+ *
+ * Where a hash costs much, the caller hashes each key once, before step 1, and bin_of takes the hash instead of the
+ * key. A record then has its hash behind the value, for whoever works on the record. */
 #ifndef LOOM_CORE_SPLIT_H
 #define LOOM_CORE_SPLIT_H
 
@@ -28,6 +31,7 @@ typedef struct loom__split {
     uint64_t *region;       /* [bins + 1]: where each bin's records begin */
     unsigned char *records; /* [n]: key, then value */
     uint64_t *index;        /* [n]: a record's index in the batch; NULL: not wanted */
+    uint64_t *hashes;       /* [n] of the batch, which the caller fills in before step 1; NULL: bin_of takes keys */
 } loom__split;
 
 typedef uint32_t loom__split_bin(const void *by, uint64_t key);
@@ -41,20 +45,29 @@ LOOM_LANE uint64_t loom__split_place(uint64_t *bytes, uint64_t wanted)
     return at;
 }
 
-/* Lays out fill, region, records and index in `memory`, and returns how many bytes they take. If `memory` is NULL, only
- * returns the bytes. */
-LOOM_LANE uint64_t loom__split_lay_out(loom__split *split, unsigned char *memory, uint32_t record_bytes, int with_index)
+/* Bytes of a record of the split. */
+LOOM_LANE uint32_t loom__split_record_bytes(uint32_t key_bytes, uint32_t value_bytes, int with_hashes)
+{
+    return key_bytes + value_bytes + (with_hashes ? (uint32_t)sizeof(uint64_t) : 0);
+}
+
+/* Lays out all arrays in `memory`, and returns how many bytes they take. If `memory` is NULL, only returns the
+ * bytes. */
+LOOM_LANE uint64_t loom__split_lay_out(loom__split *split, unsigned char *memory, uint32_t record_bytes, int with_index,
+                                       int with_hashes)
 {
     uint64_t bytes = 0;
     const uint64_t fill = loom__split_place(&bytes, (uint64_t)split->chunks * split->bins * sizeof(uint64_t));
     const uint64_t region = loom__split_place(&bytes, ((uint64_t)split->bins + 1) * sizeof(uint64_t));
     const uint64_t records = loom__split_place(&bytes, split->n * record_bytes);
     const uint64_t index = loom__split_place(&bytes, with_index ? split->n * sizeof(uint64_t) : 0);
+    const uint64_t hashes = loom__split_place(&bytes, with_hashes ? split->n * sizeof(uint64_t) : 0);
     if (memory != NULL) {
         split->fill = (uint64_t *)(memory + fill);
         split->region = (uint64_t *)(memory + region);
         split->records = memory + records;
         split->index = with_index ? (uint64_t *)(memory + index) : NULL;
+        split->hashes = with_hashes ? (uint64_t *)(memory + hashes) : NULL;
     }
     return bytes;
 }

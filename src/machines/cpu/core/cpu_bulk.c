@@ -45,7 +45,6 @@ typedef struct split_work {
     loom__split split;
     loom__seed seed;
     uint32_t key_bytes, value_bytes;
-    int string_keys;
 } split_work;
 
 LOOM_LANE uint32_t partition_of(const split_work *work, uint64_t key, uint32_t key_bytes)
@@ -67,11 +66,6 @@ LOOM_LANE uint32_t partition_of_8(const void *work, uint64_t key)
 LOOM_LANE uint32_t partition_of_any(const void *any_work, uint64_t key)
 {
     const split_work *work = any_work;
-    if (work->string_keys) {
-        const loom__string *string = (const loom__string *)(uintptr_t)key;
-        return loom__hash_partition(loom__hash_bytes((const void *)(uintptr_t)string->at, string->length, work->seed),
-                                    work->split.bins);
-    }
     if (work->key_bytes == 4 || work->key_bytes == 8)
         return partition_of(work, key, work->key_bytes);
     const uint64_t hash = loom__hash_bytes((const void *)(uintptr_t)key, work->key_bytes, work->seed);
@@ -112,7 +106,11 @@ static void scatter_chunk(void *argument, uint64_t chunk)
 static void split_batch(loom__pool *pool, const loom__cpu_bulk *bulk, loom__seed seed)
 {
     const loom__split *split = &bulk->split;
-    split_work work = {*split, seed, bulk->key_bytes, bulk->value_bytes, bulk->string_keys};
+    split_work work = {*split, seed, bulk->key_bytes, bulk->value_bytes};
+    if (split->hashes != NULL) {
+        loom__cpu_split_strings(pool, split, &bulk->strings, bulk->value_bytes, seed);
+        return;
+    }
     loom__pool_run(pool, split->chunks, count_chunk, &work);
     loom__split_sum_up(split);
     loom__pool_run(pool, split->chunks, scatter_chunk, &work);
@@ -121,12 +119,14 @@ static void split_batch(loom__pool *pool, const loom__cpu_bulk *bulk, loom__seed
 loom__cpu_records loom__cpu_bulk_records(const loom__cpu_bulk *bulk, uint64_t partition)
 {
     const loom__split *split = &bulk->split;
-    const uint32_t record = bulk->key_bytes + bulk->value_bytes;
+    const uint32_t columns = bulk->key_bytes + bulk->value_bytes;
+    const uint32_t record = loom__split_record_bytes(bulk->key_bytes, bulk->value_bytes, split->hashes != NULL);
     const uint64_t first = split->region[partition];
     const unsigned char *records = split->records + first * record;
     return (loom__cpu_records){
         .keys = records,
         .values = bulk->value_bytes > 0 ? records + bulk->key_bytes : NULL,
+        .hashes = split->hashes != NULL ? records + columns : NULL,
         .key_stride = record,
         .value_stride = record,
         .index = split->index != NULL ? split->index + first : NULL,
@@ -139,12 +139,39 @@ int loom__cpu_is_small(uint32_t partitions, uint64_t n)
     return n / LEAST_KEYS_PER_PARTITION < partitions;
 }
 
-uint64_t loom__cpu_bulk_bytes(const loom__machine *machine, uint32_t partitions, uint32_t record_bytes, uint64_t n,
+static int has_string_keys(const loom__cpu_bulk *bulk)
+{
+    return (bulk->strings.variable & LOOM__VARIABLE_KEYS) != 0;
+}
+
+/* Lays out the split and, if `copies` is true, copies of strings in `memory`. NULL: only returns the bytes. */
+static uint64_t lay_out(loom__cpu_bulk *bulk, unsigned char *memory, int with_index, int copies)
+{
+    const int with_hashes = has_string_keys(bulk);
+    const uint32_t record = loom__split_record_bytes(bulk->key_bytes, bulk->value_bytes, with_hashes);
+    const uint64_t bytes = loom__split_lay_out(&bulk->split, memory, record, with_index, with_hashes);
+    if (!copies)
+        return bytes;
+    return bytes + loom__cpu_lay_out_copies(&bulk->split, &bulk->strings, memory != NULL ? memory + bytes : NULL);
+}
+
+uint64_t loom__cpu_bulk_bytes(const loom__machine *machine, uint32_t partitions, const loom__cpu_bulk *bulk, uint64_t n,
                               int with_index)
 {
     const loom__cpu_machine_state *cpu = (const loom__cpu_machine_state *)machine;
-    loom__split split = {.n = n, .bins = partitions, .chunks = cpu->threads};
-    return loom__split_lay_out(&split, NULL, record_bytes, with_index);
+    loom__cpu_bulk own = *bulk;
+    own.split = (loom__split){.n = n, .bins = partitions, .chunks = cpu->threads};
+    return lay_out(&own, NULL, with_index, 1);
+}
+
+/* The batch's workspace if it is large enough, otherwise memory of the call's own. NULL: there is none. */
+static unsigned char *take_memory(loom__machine *machine, loom__cpu_bulk *bulk, uint64_t bytes)
+{
+    const loom__batch *batch = bulk->batch;
+    bulk->bytes = bytes;
+    if (batch->workspace != NULL && batch->workspace_bytes >= bytes)
+        return batch->workspace;
+    return bulk->memory = loom__allocate(&machine->allocator, bytes, LOOM_MEMORY_TEMPORARY, batch->stream);
 }
 
 loom_status loom__cpu_bulk_begin(loom__machine *machine, uint32_t partitions, loom__seed seed, int with_index,
@@ -152,17 +179,20 @@ loom_status loom__cpu_bulk_begin(loom__machine *machine, uint32_t partitions, lo
 {
     loom__cpu_machine_state *cpu = (loom__cpu_machine_state *)machine;
     const loom__batch *batch = bulk->batch;
-    const uint32_t record = bulk->key_bytes + bulk->value_bytes;
-    unsigned char *memory = batch->workspace;
-    bulk->bytes = loom__cpu_bulk_bytes(machine, partitions, record, batch->n, with_index);
-    bulk->memory = NULL;
-    if (memory == NULL || batch->workspace_bytes < bulk->bytes)
-        memory = bulk->memory = loom__allocate(&machine->allocator, bulk->bytes, LOOM_MEMORY_TEMPORARY, batch->stream);
-    if (memory == NULL)
-        return LOOM_OUT_OF_MEMORY;
     bulk->split = (loom__split){
         .keys = batch->keys, .values = batch->values, .n = batch->n, .bins = partitions, .chunks = cpu->threads};
-    loom__split_lay_out(&bulk->split, memory, record, with_index);
+    const uint64_t least = lay_out(bulk, NULL, with_index, 0), all = lay_out(bulk, NULL, with_index, 1);
+    const int is_lent = batch->workspace != NULL && batch->workspace_bytes >= least;
+    int copies = all > least && !(is_lent && batch->workspace_bytes < all);
+    bulk->memory = NULL;
+    unsigned char *memory = take_memory(machine, bulk, copies ? all : least);
+    if (memory == NULL && copies) {
+        copies = 0;
+        memory = take_memory(machine, bulk, least);
+    }
+    if (memory == NULL)
+        return LOOM_OUT_OF_MEMORY;
+    lay_out(bulk, memory, with_index, copies);
     split_batch(cpu->pool, bulk, seed);
     return LOOM_OK;
 }

@@ -7,6 +7,7 @@
 #include "core/hash.h"
 #include "core/split.h"
 #include "core/table_slots.h"
+#include "machines/cpu/core/cpu_bulk_strings.h"
 #include "machines/cpu/core/cpu_state.h"
 
 /* ---- What an engine supplies: one struct for each kind of SIMD (cpu_map_simd.h) ---- */
@@ -15,6 +16,7 @@
 typedef struct loom__cpu_records {
     const unsigned char *keys;
     const unsigned char *values; /* may be NULL */
+    const unsigned char *hashes; /* of the keys, key_stride apart; NULL: they must be computed */
     uint32_t key_stride, value_stride;
     const uint64_t *index; /* [n] where each key's answers go in the batch's arrays; NULL: key i's go to i */
     uint64_t n;
@@ -54,7 +56,7 @@ loom__cpu_counts loom__cpu_run_ranges(loom__machine *machine, loom__cpu_range *r
 typedef struct loom__cpu_bulk {
     const loom__batch *batch;
     uint32_t key_bytes, value_bytes; /* of a record */
-    int string_keys;                 /* keys are loom__string */
+    loom__cpu_strings strings;
     loom__split split;
     unsigned char *memory; /* NULL: the batch's workspace is used */
     uint64_t bytes;
@@ -63,11 +65,11 @@ typedef struct loom__cpu_bulk {
 /* Whether splitting n keys costs more than it saves. */
 int loom__cpu_is_small(uint32_t partitions, uint64_t n);
 
-/* Memory that splitting n keys takes. */
-uint64_t loom__cpu_bulk_bytes(const loom__machine *machine, uint32_t partitions, uint32_t record_bytes, uint64_t n,
+/* Memory that splitting n keys takes, given the widths of a record and its strings. */
+uint64_t loom__cpu_bulk_bytes(const loom__machine *machine, uint32_t partitions, const loom__cpu_bulk *bulk, uint64_t n,
                               int with_index);
 
-/* Splits bulk->batch. The caller has set the batch and the widths of a record. After OUT_OF_MEMORY there is nothing to
+/* Splits bulk->batch. The caller has set the batch, the widths of a record, and its strings. After OUT_OF_MEMORY there is nothing to
  * end. */
 loom_status loom__cpu_bulk_begin(loom__machine *machine, uint32_t partitions, loom__seed seed, int with_index,
                                  loom__cpu_bulk *bulk);

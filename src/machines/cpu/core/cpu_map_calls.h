@@ -14,7 +14,8 @@
  *   engine_survey(view, sums)                     the survey that follows from the sums over all partitions
  *   engine_key_bytes(view), engine_value_bytes(view)
  *                                                 widths of keys and values; values of sets have 0 bytes
- *   engine_string_keys(view)                      whether keys are loom__string; may be left out: they are not
+ *   engine_strings(view, batch)                   the strings of a batch, or with NULL of any: a loom__cpu_strings; may
+ *                                                 be left out: there are none
  *   engine_reset_heap(view)                       empties what lies outside of partitions; optional
  *
  * Why insertion by partition: a direct insertion reads and writes one random line of DRAM per key. Insertion by
@@ -27,8 +28,8 @@
 #include "machines/cpu/core/cpu_bulk.h"
 #include "machines/cpu/core/cpu_retrieve.h"
 
-#ifndef engine_string_keys
-#define engine_string_keys(view) 0
+#ifndef engine_strings
+#define engine_strings(view, batch) ((loom__cpu_strings){0})
 #endif
 #ifndef engine_reset_heap
 #define engine_reset_heap(view) ((void)(view))
@@ -158,7 +159,7 @@ static map_work insertion(loom__machine *machine, const void *view, const loom__
     work.bulk = (loom__cpu_bulk){.batch = batch,
                                  .key_bytes = engine_key_bytes(work.view),
                                  .value_bytes = value_bytes,
-                                 .string_keys = engine_string_keys(work.view)};
+                                 .strings = engine_strings(work.view, batch)};
     return work;
 }
 
@@ -223,6 +224,8 @@ static uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_
     const engine_view *view = any_view;
     if (loom__cpu_is_small(view->partitions, n) || !engine_splits(flags, 1))
         return 0;
-    return loom__cpu_bulk_bytes(machine, view->partitions, engine_key_bytes(view) + engine_value_bytes(view), n,
-                                with_status);
+    const loom__cpu_bulk bulk = {.key_bytes = engine_key_bytes(view),
+                                 .value_bytes = engine_value_bytes(view),
+                                 .strings = engine_strings(view, NULL)};
+    return loom__cpu_bulk_bytes(machine, view->partitions, &bulk, n, with_status);
 }

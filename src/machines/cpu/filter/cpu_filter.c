@@ -117,9 +117,9 @@ static uint64_t stand_in_bytes(uint64_t n)
 static uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n)
 {
     const loom__filter_view *view = any_view;
-    if (filter_has_stand_ins(view->key_bytes))
-        return stand_in_bytes(n) + loom__cpu_bulk_bytes(machine, bins_of(view), sizeof(uint64_t), n, 0);
-    return loom__cpu_bulk_bytes(machine, bins_of(view), view->key_bytes, n, 0);
+    const int has_stand_ins = filter_has_stand_ins(view->key_bytes);
+    const loom__cpu_bulk bulk = {.key_bytes = has_stand_ins ? sizeof(uint64_t) : view->key_bytes};
+    return (has_stand_ins ? stand_in_bytes(n) : 0) + loom__cpu_bulk_bytes(machine, bins_of(view), &bulk, n, 0);
 }
 
 /* A filter that fits the caches gains nothing by splitting. */
@@ -148,10 +148,10 @@ static int insert_by_partition(loom__machine *machine, const loom__filter_view *
         work.wide = batch->keys;
         work.wide_bytes = view->key_bytes;
         work.split.keys = work.stand_ins = (uint64_t *)memory;
-        loom__split_lay_out(&work.split, memory + stand_in_bytes(batch->n), sizeof(uint64_t), 0);
+        loom__split_lay_out(&work.split, memory + stand_in_bytes(batch->n), sizeof(uint64_t), 0, 0);
         loom__pool_run(cpu->pool, work.split.chunks, replace_chunk, &work);
     } else
-        loom__split_lay_out(&work.split, memory, view->key_bytes, 0);
+        loom__split_lay_out(&work.split, memory, view->key_bytes, 0, 0);
     loom__pool_run(cpu->pool, work.split.chunks, count_chunk, &work);
     loom__split_sum_up(&work.split);
     loom__pool_run(cpu->pool, work.split.chunks, scatter_chunk, &work);

@@ -295,9 +295,9 @@ uint64_t loom__cpu_multi_bulk_bytes(loom__machine *machine, const void *any_view
                                     int with_status)
 {
     const loom__multi_view *view = any_view;
-    const uint32_t partitions = view->directory.partitions,
-                   record = multi_key_bytes(view) + (uint32_t)view->value_bytes;
+    const uint32_t partitions = view->directory.partitions;
+    const loom__cpu_bulk bulk = {.key_bytes = multi_key_bytes(view), .value_bytes = (uint32_t)view->value_bytes};
     (void)flags;
     return n * sizeof(loom__cpu_reserved) +
-           (loom__cpu_is_small(partitions, n) ? 0 : loom__cpu_bulk_bytes(machine, partitions, record, n, with_status));
+           (loom__cpu_is_small(partitions, n) ? 0 : loom__cpu_bulk_bytes(machine, partitions, &bulk, n, with_status));
 }

@@ -9,7 +9,7 @@
 #define engine_clear_partition   loom__cpu_rows_clear_partition
 #define engine_key_bytes(view)   open_rows_of(view)->key_bytes
 #define engine_value_bytes(view) open_rows_of(view)->value_bytes
-#define engine_string_keys(view) ((open_rows_of(view)->variable & LOOM__VARIABLE_KEYS) != 0)
+#define engine_strings           strings_of
 #define engine_reset_heap        reset_heap
 #define engine_survey            survey_of
 
@@ -26,6 +26,20 @@ static loom__survey survey_of(const loom__open_view *view, const open_sums *sums
     if (view->kind == SLOT_STRING)
         survey.heap_used = rows->strings->used < rows->heap_room ? rows->strings->used : rows->heap_room;
     return survey;
+}
+
+/* Of a batch, or of any batch (NULL). Calls that have shares of the heap (below) copy their strings; the heap has room
+ * for these strings. */
+static loom__cpu_strings strings_of(const loom__open_view *view, const loom__batch *batch)
+{
+    const loom__rows_view *rows = open_rows_of(view);
+    if (view->kind != SLOT_STRING)
+        return (loom__cpu_strings){0};
+    const uint64_t bytes = batch == NULL ? rows->heap_room : rows->share != NULL ? batch->string_bytes : 0;
+    return (loom__cpu_strings){.variable = rows->variable,
+                               .most_key_bytes = rows->most_key_bytes,
+                               .most_value_bytes = rows->most_value_bytes,
+                               .bytes = rows->variable & LOOM__VARIABLE_KEYS ? bytes : 0};
 }
 
 static loom__table_slots engine_slots(const void *view)

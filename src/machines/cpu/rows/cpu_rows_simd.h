@@ -251,11 +251,23 @@ typedef struct started {
     const unsigned char *row[WRITE_RING]; /* strings: the key of a row that has the key's tag; NULL: none */
 } started;
 
-LOOM_LANE void write_start(loom__slot_kind kind, const loom__rows_view *rows, uint64_t key, uint64_t index,
-                           started *ring)
+/* Keys before their turn: where they lie, and which of them enters a stage next. */
+typedef struct stages {
+    const void *keys, *hashes; /* hashes: NULL: not known */
+    uint64_t stride, end;
+    uint64_t next, looked, referred;
+} stages;
+
+LOOM_LANE void write_start(loom__slot_kind kind, const loom__rows_view *rows, const stages *at, started *ring)
 {
-    open_walk *walk = &ring->walk[index % WRITE_RING];
-    *walk = open_start(kind, &rows->lines, key);
+    open_walk *walk = &ring->walk[at->next % WRITE_RING];
+    const uint64_t key = address_of(at->keys, at->stride, at->next);
+    if (open_has_string_keys(kind, rows) && at->hashes != NULL) {
+        uint64_t hash;
+        memcpy(&hash, (const unsigned char *)at->hashes + at->next * at->stride, sizeof hash);
+        *walk = open_start_at(kind, &rows->lines, key, hash);
+    } else
+        *walk = open_start(kind, &rows->lines, key);
     lane_prefetch_to_write(open_line(kind, walk, walk->bucket));
 }
 
@@ -295,20 +307,13 @@ LOOM_LANE void prefetch_bytes(uint64_t key)
         lane_prefetch((const void *)(uintptr_t)(string.at + string.length - 1));
 }
 
-/* Keys before their turn: where they lie, and which of them enters a stage next. */
-typedef struct stages {
-    const void *keys;
-    uint64_t stride, end;
-    uint64_t next, looked, referred;
-} stages;
-
 /* Brings the first keys on their way. */
 LOOM_LANE stages write_begin(loom__slot_kind kind, int shared, const loom__rows_view *rows, const void *keys,
-                             uint64_t stride, uint64_t begin, uint64_t end, started *ring)
+                             const void *hashes, uint64_t stride, uint64_t begin, uint64_t end, started *ring)
 {
-    stages at = {keys, stride, end, begin, begin, begin};
+    stages at = {keys, hashes, stride, end, begin, begin, begin};
     for (; at.next < end && at.next < begin + WRITE_AHEAD; at.next++)
-        write_start(kind, rows, address_of(keys, stride, at.next), at.next, ring);
+        write_start(kind, rows, &at, ring);
     for (; at.looked < at.next && at.looked < begin + LOOK_AHEAD; at.looked++)
         write_look(kind, rows, shared, at.looked, ring);
     for (; at.referred < at.looked && at.referred < begin + REFER_AHEAD && open_has_string_keys(kind, rows);
@@ -323,7 +328,7 @@ LOOM_LANE void write_ahead(loom__slot_kind kind, int shared, const loom__rows_vi
     if (open_has_string_keys(kind, rows) && at->next + BYTES_AHEAD < at->end)
         prefetch_bytes(address_of(at->keys, at->stride, at->next + BYTES_AHEAD));
     if (at->next < at->end)
-        write_start(kind, rows, address_of(at->keys, at->stride, at->next), at->next, ring);
+        write_start(kind, rows, at, ring);
     if (at->looked < at->end)
         write_look(kind, rows, shared, at->looked, ring);
     if (open_has_string_keys(kind, rows) && at->referred < at->end)
@@ -438,7 +443,7 @@ LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, con
     const loom__rows_view rows = *open_rows_of(view);
     const loom__batch batch = *batch_given;
     started ring;
-    stages at = write_begin(kind, shared, &rows, batch.keys, rows.key_bytes, begin, end, &ring);
+    stages at = write_begin(kind, shared, &rows, batch.keys, NULL, rows.key_bytes, begin, end, &ring);
     deferred aside[WRITE_BLOCK];
     loom__cpu_counts local = {0};
     for (uint64_t first = begin; first < end; first += WRITE_BLOCK) {
@@ -502,7 +507,7 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
     started ring;
     open_share share;
     share_open(kind, &rows, &share, records.keys, records.key_stride, records.values, records.value_stride, records.n);
-    stages at = write_begin(kind, 0, &rows, records.keys, records.key_stride, 0, records.n, &ring);
+    stages at = write_begin(kind, 0, &rows, records.keys, records.hashes, records.key_stride, 0, records.n, &ring);
     loom__cpu_counts local = {0};
     /* In order, once a value found no room in the heap, later rows are refused, too: a shorter value of the same key
      * must not come first. */
