@@ -17,10 +17,10 @@
 #include <string.h>
 
 enum {
-    LOOM__SPLIT_MOST_BINS = 1024,     /* of one pass */
-    LOOM__SPLIT_WANTED_BINS = 512,    /* of the second pass, if the first one can have as many as that needs */
-    LOOM__SPLIT_FILL_STRIDE = 8,      /* 4-byte words from counter to counter: each has a sector of its own */
-    LOOM__SPLIT_SPILL_SHARE = 256,    /* one record in this many may spill */
+    LOOM__SPLIT_MOST_BINS = 1024,      /* of one pass */
+    LOOM__SPLIT_WANTED_BINS = 512,     /* of the second pass, if the first one can have as many as that needs */
+    LOOM__SPLIT_FILL_STRIDE = 8,       /* 4-byte words from counter to counter: each has a sector of its own */
+    LOOM__SPLIT_SPILL_SHARE = 256,     /* one record in this many may spill */
     LOOM__SPLIT_REGION_ALIGNMENT = 256 /* of each column, in bytes */
 };
 
@@ -141,8 +141,8 @@ static inline int loom__split_make_plan(const loom__split_request *request, loom
     plan->bytes = plan->fine_at + plan->fine * plan->fine_bytes;
     plan->coarse_in_spare = plan->coarse > 0 && all_coarse <= request->spare_bytes;
     if (plan->coarse_in_spare) {
-        plan->coarse_at = (request->spare_bytes - all_coarse) / LOOM__SPLIT_REGION_ALIGNMENT *
-                          LOOM__SPLIT_REGION_ALIGNMENT;
+        plan->coarse_at =
+            (request->spare_bytes - all_coarse) / LOOM__SPLIT_REGION_ALIGNMENT * LOOM__SPLIT_REGION_ALIGNMENT;
     } else {
         plan->coarse_at = plan->bytes;
         plan->bytes += all_coarse;

@@ -23,11 +23,7 @@
 #include <stdint.h>
 #include <type_traits>
 
-enum {
-    SPLIT_THREADS = 512,
-    SPLIT_MOST_BINS = LOOM__SPLIT_MOST_BINS,
-    SPLIT_FILL_STRIDE = LOOM__SPLIT_FILL_STRIDE
-};
+enum { SPLIT_THREADS = 512, SPLIT_MOST_BINS = LOOM__SPLIT_MOST_BINS, SPLIT_FILL_STRIDE = LOOM__SPLIT_FILL_STRIDE };
 
 struct no_column {
 };
