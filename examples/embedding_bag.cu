@@ -1,7 +1,7 @@
-/* Embedding bags in a user's kernel: adds up rows of 512 bytes that are found by ids of 8 bytes. A bag is a list of ids,
- * for example the words of a sentence, and its result is the sum of their rows. The rows stay in the table: the kernel
- * asks where they lie (loom::row_table::value_of) and reads them there. An array of all rows that were looked up, 40
- * times as large as the result, is never written. */
+/* Embedding bags in a user's kernel: adds up rows of 512 bytes that are found by ids of 8 bytes. A bag is a list of
+ * ids, for example the words of a sentence, and its result is the sum of their rows. The rows stay in the table: the
+ * kernel asks where they lie (loom::row_table::value_of) and reads them there. An array of all rows that were looked
+ * up, 40 times as large as the result, is never written. */
 #include "check.h"
 
 #include <loom/device.cuh>

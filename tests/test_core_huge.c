@@ -1,5 +1,5 @@
-/* Numbers beyond 32 bits, without the memory that they are about: plans of splits, shapes and sizes of tables, addresses
- * of slots. tests/test_huge.c has tables of these sizes. */
+/* Numbers beyond 32 bits, without the memory that they are about: plans of splits, sizes of tables, addresses of slots.
+ * tests/test_huge.c has tables of these sizes. */
 #include "harness/map_fixture.h"
 
 #include "core/hash.h"

@@ -129,6 +129,7 @@ static huge make_huge(loom_context *context, loom_engine engine, uint32_t key_by
     config.value_bytes = value_bytes;
     config.capacity = n;
     config.max_load = 0.9;
+    config.growth = 0; /* there is no memory for a second table */
     h.map = make_map_from(context, &config);
     h.piece = n < (uint64_t)1 << 26 ? n / 3 + 1 : (uint64_t)1 << 26;
     h.threads = n < (uint64_t)1 << 26 ? 2 : sysconf(_SC_NPROCESSORS_ONLN);
