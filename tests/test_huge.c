@@ -347,7 +347,7 @@ static loom_context *context_with_memory(test_run *t, uint64_t gibibytes)
     return context;
 }
 
-/* Bytes on the device, in GB: the table 51, the keys 40, and, in the build of all keys at once, 43 of temporary
+/* Bytes on the device, in GB: the table 51, the keys 40, and, in the build of all keys at once, 42 of temporary
  * memory: two slices. If that is not to be had, the build goes directly. */
 TEST(test_huge_set_of_5_billion_keys, .hidden = 1, .timeout_seconds = 590)
 {
@@ -356,7 +356,7 @@ TEST(test_huge_set_of_5_billion_keys, .hidden = 1, .timeout_seconds = 590)
     loom_context_destroy(context);
 }
 
-/* Keys and values 24, the table 31, temporary memory 26 in a build and 51 in an insertion into the filled table. */
+/* Keys and values 24, the table 30, temporary memory 26 in a build and 50 in an insertion into the filled table. */
 TEST(test_huge_map_of_3_billion_pairs, .hidden = 1, .timeout_seconds = 590)
 {
     loom_context *context = context_with_memory(t, 110);
@@ -364,7 +364,7 @@ TEST(test_huge_map_of_3_billion_pairs, .hidden = 1, .timeout_seconds = 590)
     loom_context_destroy(context);
 }
 
-/* Keys and values 24, the table 28, temporary memory 27. */
+/* Keys and values 24, the table 27, temporary memory 26. */
 TEST(test_huge_perfect_map_of_3_billion_pairs, .hidden = 1, .timeout_seconds = 590)
 {
     loom_context *context = context_with_memory(t, 90);
@@ -372,7 +372,7 @@ TEST(test_huge_perfect_map_of_3_billion_pairs, .hidden = 1, .timeout_seconds = 5
     loom_context_destroy(context);
 }
 
-/* Keys and values 16, the table 20, temporary memory 18 in a build and 35 in an insertion. */
+/* Keys and values 16, the table 20, temporary memory 17 in a build and 33 in an insertion. */
 TEST(test_huge_maps_of_1_billion_wide_pairs, .hidden = 1, .timeout_seconds = 590)
 {
     loom_context *context = context_with_memory(t, 80);
