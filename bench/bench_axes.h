@@ -102,6 +102,9 @@
 /* Absent keys looked up to check a build or an insertion. */
 #define BENCH_ABSENT_CHECKS (UINT64_C(1) << 20)
 
+/* Keys that a check of the whole table looks up at once. */
+#define BENCH_CHECKED_AT_ONCE (UINT64_C(1) << 24)
+
 /* A row whose threads had less than this share of their cores says so. */
 #define BENCH_BUSY_SHARE 0.9
 

@@ -55,10 +55,20 @@ static bench_taken set_wait(void *target, const char *text)
     return take_if(strcmp(text, "last") == 0 || strcmp(text, "each") == 0);
 }
 
+static bench_taken set_yes_or_no(bool *to, const char *text)
+{
+    *to = strcmp(text, "yes") == 0;
+    return take_if(*to || strcmp(text, "no") == 0);
+}
+
 static bench_taken set_concurrent_reads(void *target, const char *text)
 {
-    ((bench_options *)target)->concurrent_reads = strcmp(text, "yes") == 0;
-    return take_if(strcmp(text, "yes") == 0 || strcmp(text, "no") == 0);
+    return set_yes_or_no(&((bench_options *)target)->concurrent_reads, text);
+}
+
+static bench_taken set_workspace(void *target, const char *text)
+{
+    return set_yes_or_no(&((bench_options *)target)->workspace, text);
 }
 
 /* The cases, which may be named later, decide whether there is such an operation. */
@@ -122,6 +132,7 @@ static const bench_option table[] = {
     {"--wait", "each or last", .kind = BENCH_WORD, .set = set_wait, .bit = BENCH_USES_WAIT},
     {"--concurrent-reads", "yes or no", .kind = BENCH_WORD, .set = set_concurrent_reads,
      .bit = BENCH_USES_CONCURRENT_READS},
+    {"--workspace", "yes or no", .kind = BENCH_WORD, .set = set_workspace, .bit = BENCH_USES_WORKSPACE},
     {"--key-bytes", "a number of bytes", .kind = BENCH_COUNT32, AT(key_bytes), RANGE(4, 256),
      .bit = BENCH_USES_KEY_BYTES},
     {"--value-bytes", "a number of bytes", .kind = BENCH_COUNT32, AT(value_bytes), RANGE(1, 65536),
@@ -380,12 +391,25 @@ static bool check_widths(const bench_options *options, uint32_t given, char erro
             check_width(options, BENCH_USES_VALUE_BYTES, options->value_bytes, error));
 }
 
-/* There are as many absent keys as present ones. Filters also have those of --absent, churn those that come and go. 4
- * bytes have 2^32 values; the defaults are far below. */
+/* Whether the run asks for as many absent keys as there are present ones. Operations of the cases map and perfect that
+ * look nothing up have only those of the checks. */
+static bool has_many_absent(const bench_options *options)
+{
+    bool others = options->op_count == 0;
+    for (size_t i = 0; i < options->case_count; i++)
+        others = others || !(usable_by(options->cases[i]) & BENCH_USES_MORE);
+    return others || bench_options_wants(options, "find");
+}
+
+/* There are as many absent keys as present ones, or those of the checks. Filters also have those of --absent, churn
+ * those that come and go. 4 bytes have 2^32 values; the defaults are far below. */
 static bool check_key_bytes(const bench_options *options, char error[256])
 {
     const bool churns = options->op_count > 0 && bench_options_wants(options, "churn");
-    const uint64_t most = (UINT64_C(1) << 32) / (churns ? BENCH_TURNOVERS + 2 : 2);
+    const uint64_t all = UINT64_C(1) << 32;
+    const uint64_t most = churns                     ? all / (BENCH_TURNOVERS + 2)
+                          : has_many_absent(options) ? all / 2
+                                                     : all - BENCH_ABSENT_CHECKS;
     if (options->key_bytes != 4)
         return true;
     if (options->n + options->absent > UINT64_C(1) << 32) {

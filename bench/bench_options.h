@@ -42,7 +42,8 @@ typedef enum bench_use {
     BENCH_USES_VALUES_PER_KEY = 1 << 23,
     BENCH_USES_FIRST_BUCKET = 1 << 24,
     BENCH_USES_BUCKET_GROWTH = 1 << 25,
-    BENCH_USES_LAYOUT = 1 << 26
+    BENCH_USES_LAYOUT = 1 << 26,
+    BENCH_USES_WORKSPACE = 1 << 27
 } bench_use;
 
 typedef struct bench_options {
@@ -73,6 +74,7 @@ typedef struct bench_options {
     uint64_t batch;            /* keys per call; 0 until settled */
     bool waits_for_last;       /* waits only for the last call */
     bool concurrent_reads;
+    bool workspace; /* tables are lent a workspace for builds */
     uint32_t key_bytes;
     uint32_t value_bytes;           /* 0: a set */
     char ops[BENCH_MAX_VALUES][64]; /* as long as an item of a list */

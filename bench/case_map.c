@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-loom_status map_make_table(map_bench *bench, uint64_t capacity, double growth)
+static loom_map_config config_of(const map_bench *bench, uint64_t capacity, double growth)
 {
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
     config.key_bytes = bench->key_bytes;
@@ -30,16 +30,47 @@ loom_status map_make_table(map_bench *bench, uint64_t capacity, double growth)
     config.growth = growth;
     config.engine = bench->session->options->engine;
     config.concurrent_reads = bench->session->options->concurrent_reads;
+    return config;
+}
+
+loom_status map_make_table(map_bench *bench, uint64_t capacity, double growth)
+{
+    const loom_map_config config = config_of(bench, capacity, growth);
     bench->holds = MAP_HOLDS_OTHER;
     loom_map_destroy(bench->map);
     bench->map = NULL;
     return loom_map_create(bench->session->context, &config, &bench->map);
 }
 
+static void take_workspace_back(map_bench *bench)
+{
+    loom_array_destroy(bench->session->context, LOOM_ARRAY_MACHINE, bench->workspace, bench->workspace_bytes);
+    bench->workspace = NULL;
+    bench->workspace_bytes = 0;
+}
+
+/* Lends the table what a build of all keys takes. Otherwise each build allocates and releases its temporary memory; a
+ * device keeps some of it, but not the tens of gigabytes of the largest builds. */
+static loom_status lend_workspace(map_bench *bench)
+{
+    const loom_map_config config = config_of(bench, bench->n, 0);
+    loom_memory memory = LOOM_MEMORY_INIT;
+    loom_status status = loom_map_memory_required(bench->session->context, &config, &memory);
+    if (status != LOOM_OK || memory.build_bytes == 0)
+        return status;
+    status = loom_array_create(bench->session->context, LOOM_ARRAY_MACHINE, memory.build_bytes, &bench->workspace);
+    if (status != LOOM_OK)
+        return status;
+    bench->workspace_bytes = memory.build_bytes;
+    return loom_map_set_workspace(bench->map, bench->workspace, memory.build_bytes);
+}
+
 /* Tables are measured as made; only the operations `grow` and `grow_from` grow them. */
 static loom_status make_first_table(map_bench *bench, loom_stats *stats)
 {
     loom_status status = map_make_table(bench, bench->n, 0);
+    if (status == LOOM_OK && bench->session->options->workspace)
+        status = lend_workspace(bench);
     if (status == LOOM_OK)
         status = loom_map_stats(bench->map, stats, NULL);
     if (status == LOOM_OK)
@@ -63,6 +94,8 @@ static void note_options(const map_bench *bench, bench_row *row)
         bench_row_note(row, "hot %g", row->hot);
     if (bench->session->options->concurrent_reads)
         bench_row_note(row, "concurrent reads");
+    if (bench->workspace_bytes > 0)
+        bench_row_note(row, "workspace %.3f MB", (double)bench->workspace_bytes * 1e-6);
 }
 
 /* Notes how the table took the keys: a table is made to refuse none. */
@@ -327,6 +360,17 @@ static void run_load(map_bench *bench, double load)
     }
     loom_map_destroy(bench->map);
     bench->map = NULL;
+    take_workspace_back(bench);
+}
+
+/* The traits of all operations of the run. */
+static uint32_t traits_of_run(const bench_session *session)
+{
+    uint32_t traits = 0;
+    for (const map_op *op = map_ops; op->name; op++)
+        if (is_wanted(op, session->options) && is_offered(session, op))
+            traits |= op->traits;
+    return traits;
 }
 
 void map_run(bench_session *session)
@@ -340,7 +384,7 @@ void map_run(bench_session *session)
                        .batch = options->batch};
     say_what_is_left_out(session);
     bench_progress("%s: making %.1f M keys", type_name(&bench), (double)options->n * 1e-6);
-    if (map_make_arrays(&bench)) {
+    if (map_make_arrays(&bench, traits_of_run(session))) {
         for (size_t i = 0; i < options->loads.count; i++)
             run_load(&bench, options->loads.at[i]);
     } else {

@@ -11,17 +11,18 @@
 
 typedef struct near_array {
     void **near, *host;
-    uint64_t bytes; /* of an element; 0: sets have no such array */
+    uint64_t bytes; /* of an element; 0: there is no such array */
+    uint64_t count;
 } near_array;
 
 enum { NEAR_ARRAYS = 4, NEAR_INPUTS = 2 /* the first of them; the others are answers */ };
 
 static void list_near(map_bench *bench, near_array list[NEAR_ARRAYS])
 {
-    list[0] = (near_array){&bench->near_keys, bench->keys, bench->key_bytes};
-    list[1] = (near_array){&bench->near_values, bench->values, bench->value_bytes};
-    list[2] = (near_array){&bench->near_found, bench->found, bench->value_bytes};
-    list[3] = (near_array){&bench->near_status, bench->status, 1};
+    list[0] = (near_array){&bench->near_keys, bench->keys, bench->key_bytes, bench->most};
+    list[1] = (near_array){&bench->near_values, bench->values, bench->value_bytes, bench->most};
+    list[2] = (near_array){&bench->near_found, bench->found, bench->value_bytes, bench->answers};
+    list[3] = (near_array){&bench->near_status, bench->status, 1, bench->answers};
 }
 
 static void free_near(map_bench *bench)
@@ -29,7 +30,7 @@ static void free_near(map_bench *bench)
     near_array list[NEAR_ARRAYS];
     list_near(bench, list);
     for (int i = 0; i < NEAR_ARRAYS; i++)
-        bench_near_free(bench->session, LOOM_ARRAY_MACHINE, list[i].host, *list[i].near, bench->most * list[i].bytes);
+        bench_near_free(bench->session, LOOM_ARRAY_MACHINE, list[i].host, *list[i].near, list[i].count * list[i].bytes);
     bench_results_free(bench->session, bench->near_results);
 }
 
@@ -38,7 +39,7 @@ static bool make_near(map_bench *bench)
     near_array list[NEAR_ARRAYS];
     list_near(bench, list);
     for (int i = 0; i < NEAR_ARRAYS; i++)
-        if (!bench_near_new(bench->session, LOOM_ARRAY_MACHINE, list[i].host, bench->most * list[i].bytes,
+        if (!bench_near_new(bench->session, LOOM_ARRAY_MACHINE, list[i].host, list[i].count * list[i].bytes,
                             list[i].near))
             return false;
     return bench_results_new(bench->session, &bench->near_results);
@@ -95,42 +96,38 @@ static void fill_half(void *work, uint64_t begin, uint64_t end)
         put_pair(bench, bench->half_keys, bench->half_values, i, 2 * i);
 }
 
-static void fill_absent(void *work, uint64_t begin, uint64_t end)
-{
-    const map_bench *bench = work;
-    for (uint64_t i = begin; i < end; i++)
-        bench_put(bench->absent_keys, i, bench->key_bytes, bench_key_of(bench->n + i, bench->key_bytes));
-}
-
-/* False: no memory. Elements of 0 bytes have no array. */
+/* False: no memory. No elements, or elements of 0 bytes, have no array. */
 static bool make_array(void **array, uint64_t n, uint64_t bytes)
 {
-    *array = bytes > 0 ? bench_array_new(n, bytes) : NULL;
-    return *array || bytes == 0;
+    *array = n * bytes > 0 ? bench_array_new(n, bytes) : NULL;
+    return *array || n * bytes == 0;
 }
 
-bool map_make_arrays(map_bench *bench)
+bool map_make_arrays(map_bench *bench, uint32_t traits)
 {
     const uint64_t n = bench->n, key_bytes = bench->key_bytes, value_bytes = bench->value_bytes;
     void *marked = NULL, *times = NULL, *status = NULL;
-    bench->absent_count = n < BENCH_ABSENT_CHECKS ? n : BENCH_ABSENT_CHECKS;
-    bench->half_count = (n + 1) / 2;
-    const bool made = make_array(&bench->base_keys, n, key_bytes) && make_array(&bench->base_values, n, value_bytes) &&
-                      make_array(&bench->half_keys, bench->half_count, key_bytes) &&
-                      make_array(&bench->half_values, bench->half_count, value_bytes) &&
-                      make_array(&bench->absent_keys, bench->absent_count, key_bytes) &&
-                      make_array(&bench->keys, bench->most, key_bytes) &&
-                      make_array(&bench->values, bench->most, value_bytes) &&
-                      make_array(&bench->found, bench->most, value_bytes) && make_array(&status, bench->most, 1) &&
-                      make_array(&marked, n, 1) && make_array(&times, n, sizeof *bench->times);
+    bench->base_count = traits & MAP_OP_ON_FULL ? n : 0;
+    bench->half_count = traits & MAP_OP_ON_HALF ? (n + 1) / 2 : 0;
+    bench->answers = traits & (MAP_OP_ANSWERS | MAP_OP_STATUSES) ? bench->most : 0;
+    bench->checked = n < BENCH_CHECKED_AT_ONCE ? n : BENCH_CHECKED_AT_ONCE;
+    const uint64_t room = bench->answers > bench->checked ? bench->answers : bench->checked;
+    const bool made =
+        make_array(&bench->base_keys, bench->base_count, key_bytes) &&
+        make_array(&bench->base_values, bench->base_count, value_bytes) &&
+        make_array(&bench->half_keys, bench->half_count, key_bytes) &&
+        make_array(&bench->half_values, bench->half_count, value_bytes) &&
+        make_array(&bench->checked_keys, bench->checked, key_bytes) &&
+        make_array(&bench->keys, bench->most, key_bytes) && make_array(&bench->values, bench->most, value_bytes) &&
+        make_array(&bench->found, room, value_bytes) && make_array(&status, room, 1) && make_array(&marked, n, 1) &&
+        make_array(&times, traits & MAP_OP_COUNTS ? n : 0, sizeof *bench->times);
     bench->marked = marked;
     bench->times = times;
     bench->status = status;
     if (!made || !make_near(bench))
         return false;
-    bench_in_parallel(n, BENCH_GRAIN, fill_base, bench);
+    bench_in_parallel(bench->base_count, BENCH_GRAIN, fill_base, bench);
     bench_in_parallel(bench->half_count, BENCH_GRAIN, fill_half, bench);
-    bench_in_parallel(bench->absent_count, BENCH_GRAIN, fill_absent, bench);
     return true;
 }
 
@@ -141,7 +138,7 @@ void map_free_arrays(map_bench *bench)
     bench_array_free(bench->base_values);
     bench_array_free(bench->half_keys);
     bench_array_free(bench->half_values);
-    bench_array_free(bench->absent_keys);
+    bench_array_free(bench->checked_keys);
     bench_array_free(bench->keys);
     bench_array_free(bench->values);
     bench_array_free(bench->marked);

@@ -32,12 +32,17 @@ typedef struct map_bench {
     double max_load;                 /* that tables are made for */
     double from;                     /* this row's --from; NAN: none */
     map_contents holds;
+    void *workspace; /* that the first table is lent; NULL: none */
+    uint64_t workspace_bytes;
 
-    void *base_keys, *base_values; /* [n] all keys, by index */
+    /* Arrays that no operation of the run needs are NULL. Tables may be so large that the host has no room for all. */
+    void *base_keys, *base_values; /* [base_count] all n keys, by index */
+    uint64_t base_count;           /* n, or 0 */
     void *half_keys, *half_values; /* [half_count] those of even index */
     uint64_t half_count;
-    void *absent_keys; /* [absent_count] */
-    uint64_t absent_count;
+    void *checked_keys; /* [checked] those that a check looks up at once */
+    uint64_t checked;
+    uint64_t answers; /* keys for whose answers there is room: `most`, or 0 */
 
     /* The current operation. */
     void *keys, *values; /* [count] of at most `most`: its input */
@@ -47,8 +52,8 @@ typedef struct map_bench {
     uint8_t *marked;       /* [n] bit r: the index is in the input, with its value of round r */
     uint64_t distinct;     /* how many indices are marked */
     uint32_t *times;       /* [n] how often each index is in the input of an accumulation or a count */
-    void *found;           /* [most] values of finds */
-    uint8_t *status;       /* [most] statuses of finds */
+    void *found;           /* [most] values of finds; [checked] if no operation has answers */
+    uint8_t *status;       /* statuses of finds; as many */
 
     char trouble[96]; /* what an operation that checks itself found wrong; "": nothing */
 
@@ -86,7 +91,11 @@ typedef enum map_traits {
     MAP_OP_AFTER_CHURN = 64, /* needs the table that churn left; comes right after churn */
     MAP_OP_FILLS = 128,      /* inserts keys, and leaves `keys_held` of them in the table unless some were refused */
     MAP_OP_ADDS = 256,       /* inserts into a table that has all the other keys already */
-    MAP_OP_PER_FROM = 512    /* one row for each --from; makes tables of its own, so it comes last */
+    MAP_OP_PER_FROM = 512,   /* one row for each --from; makes tables of its own, so it comes last */
+    MAP_OP_ON_FULL = 1024,   /* begins with a table of all keys: needs the base arrays */
+    MAP_OP_ON_HALF = 2048,   /* begins with a table of every second key: needs the half arrays */
+    MAP_OP_COUNTS = 4096,    /* needs `times` */
+    MAP_OP_STATUSES = 8192   /* writes statuses that nobody looks at */
 } map_traits;
 
 /* One call, with n keys of the input from `at` on. */
@@ -124,8 +133,8 @@ uint32_t map_op_uses(size_t index);
 
 enum {
     MAP_USES = BENCH_USES_ENGINE | BENCH_USES_TYPE | BENCH_USES_LANES | BENCH_USES_N | BENCH_USES_LOAD |
-               BENCH_USES_CONCURRENT_READS | BENCH_USES_KEY_BYTES | BENCH_USES_VALUE_BYTES | BENCH_USES_OPS |
-               BENCH_USES_REPEAT
+               BENCH_USES_CONCURRENT_READS | BENCH_USES_WORKSPACE | BENCH_USES_KEY_BYTES | BENCH_USES_VALUE_BYTES |
+               BENCH_USES_OPS | BENCH_USES_REPEAT
 };
 
 /* Makes the table anew, for `capacity` keys. It grows by the factor `growth`, or not at all: 0. */
@@ -133,8 +142,9 @@ loom_status map_make_table(map_bench *bench, uint64_t capacity, double growth);
 
 /* ---- Arrays (map_arrays.c) ---- */
 
-/* Makes and fills all arrays except those of the current operation. False: no memory; free them all the same. */
-bool map_make_arrays(map_bench *bench);
+/* Makes all arrays that operations with these traits need, and fills those that do not change. False: no memory; free
+ * them all the same. */
+bool map_make_arrays(map_bench *bench, uint32_t traits);
 void map_free_arrays(map_bench *bench);
 
 /* Copy between host memory and the machine's memory. They do nothing where both are one. */

@@ -1,4 +1,5 @@
 /* Checks of what the operations of the case `map` did and answered. */
+#include "bench_axes.h"
 #include "bench_keys.h"
 #include "bench_threads.h"
 #include "map_bench.h"
@@ -15,8 +16,8 @@ typedef const char *(*judge_function)(const judgement *all, uint64_t at, uint64_
 struct judgement {
     const map_bench *bench;
     judge_function judge;
-    uint64_t first_index; /* index of the first key looked up, where keys are in index order */
-    const uint8_t *marks; /* [keys] which of them must be present: those with present_mark; NULL: none */
+    uint64_t first_index; /* index of the first key looked up now, where keys are in index order; otherwise 0 */
+    const uint8_t *marks; /* [n] by index: which of them must be present: those with present_mark; NULL: none */
     uint8_t present_mark;
     map_wanted wanted;        /* whether a key may have its status and value */
     const char *what;         /* the error where `wanted` says no */
@@ -35,7 +36,7 @@ static void judge_range(void *work, uint64_t begin, uint64_t end)
         uint64_t index = 0;
         const char *reason = all->judge(all, at, &index);
         if (reason && wrong++ == 0) {
-            first_at = at;
+            first_at = all->first_index + at;
             first_reason = reason;
             first_index = index;
         }
@@ -52,14 +53,25 @@ static void judge_range(void *work, uint64_t begin, uint64_t end)
     pthread_mutex_unlock(&all->lock);
 }
 
-static void judge_all(judgement *all, bench_row *row, uint64_t count)
+static void tell_judgement(const judgement *all, bench_row *row, uint64_t count)
+{
+    if (all->wrong > 0)
+        bench_row_fail(row, "%s (key of index %" PRIu64 "), %" PRIu64 " of %" PRIu64 " answers wrong",
+                       all->first_reason, all->first_wrong_index, all->wrong, count);
+}
+
+/* Judges answers 0 to count - 1. May be called again with other answers. */
+static void judge_some(judgement *all, uint64_t count)
 {
     pthread_mutex_init(&all->lock, NULL);
     bench_in_parallel(count, BENCH_GRAIN, judge_range, all);
     pthread_mutex_destroy(&all->lock);
-    if (all->wrong > 0)
-        bench_row_fail(row, "%s (key of index %" PRIu64 "), %" PRIu64 " of %" PRIu64 " answers wrong",
-                       all->first_reason, all->first_wrong_index, all->wrong, count);
+}
+
+static void judge_all(judgement *all, bench_row *row, uint64_t count)
+{
+    judge_some(all, count);
+    tell_judgement(all, row, count);
 }
 
 /* ---- One answer --------------------------------------------------------------------------------------- */
@@ -90,7 +102,7 @@ static const char *judge_found(const judgement *all, uint64_t at, uint64_t *inde
 static const char *judge_in_order(const judgement *all, uint64_t at, uint64_t *index)
 {
     *index = all->first_index + at;
-    return judge_pair(all->bench, at, *index, all->marks && all->marks[at] == all->present_mark);
+    return judge_pair(all->bench, at, *index, all->marks && all->marks[*index] == all->present_mark);
 }
 
 static const char *judge_told(const judgement *all, uint64_t at, uint64_t *index)
@@ -105,9 +117,9 @@ static const char *judge_told(const judgement *all, uint64_t at, uint64_t *index
 static const char *judge_wanted(const judgement *all, uint64_t at, uint64_t *index)
 {
     const map_bench *bench = all->bench;
-    *index = at;
-    return all->wanted(bench, at, bench->status[at], bench_get(bench->found, at, bench->value_bytes)) ? NULL
-                                                                                                      : all->what;
+    const uint64_t value = bench_get(bench->found, at, bench->value_bytes);
+    *index = all->first_index + at;
+    return all->wanted(bench, *index, bench->status[at], value) ? NULL : all->what;
 }
 
 /* ---- Checks ------------------------------------------------------------------------------------------- */
@@ -133,14 +145,31 @@ void map_check_size(map_bench *bench, bench_row *row, uint64_t expected)
         bench_row_fail(row, "the table has %" PRIu64 " keys instead of %" PRIu64, size, expected);
 }
 
-/* Finds `count` keys and judges the answers. */
-static void find_and_judge(map_bench *bench, bench_row *row, const void *keys, uint64_t count, judgement *all)
+static void make_checked(void *work, uint64_t begin, uint64_t end)
 {
-    map_spoil_answers(bench, count);
-    if (loom_map_find(bench->map, keys, count, bench->found, NULL, bench->status, NULL, NULL) != LOOM_OK)
-        bench_row_fail(row, "find: %s", loom_last_error());
-    else
-        judge_all(all, row, count);
+    const judgement *all = work;
+    const map_bench *bench = all->bench;
+    for (uint64_t i = begin; i < end; i++)
+        bench_put(bench->checked_keys, i, bench->key_bytes, bench_key_of(all->first_index + i, bench->key_bytes));
+}
+
+/* Finds the keys of `count` indices from all->first_index on, and judges the answers. Some keys at a time: a large
+ * table has more than the host can hold beside the input. */
+static void find_and_judge(map_bench *bench, bench_row *row, uint64_t count, judgement *all)
+{
+    for (uint64_t done = 0; done < count; done += bench->checked) {
+        const uint64_t some = count - done < bench->checked ? count - done : bench->checked;
+        bench_in_parallel(some, BENCH_GRAIN, make_checked, all);
+        map_spoil_answers(bench, some);
+        if (loom_map_find(bench->map, bench->checked_keys, some, bench->found, NULL, bench->status, NULL, NULL) !=
+            LOOM_OK) {
+            bench_row_fail(row, "find: %s", loom_last_error());
+            return;
+        }
+        judge_some(all, some);
+        all->first_index += some;
+    }
+    tell_judgement(all, row, count);
 }
 
 static void check_layout(map_bench *bench, bench_row *row)
@@ -159,7 +188,7 @@ void map_check_told(map_bench *bench, bench_row *row)
 static void check_wanted(map_bench *bench, bench_row *row, const char *what, map_wanted wanted)
 {
     judgement all = {.bench = bench, .judge = judge_wanted, .wanted = wanted, .what = what};
-    find_and_judge(bench, row, bench->base_keys, bench->n, &all);
+    find_and_judge(bench, row, bench->n, &all);
     check_layout(bench, row);
 }
 
@@ -204,7 +233,7 @@ void map_check_contents(map_bench *bench, bench_row *row, uint8_t present_mark)
 {
     judgement base = {.bench = bench, .judge = judge_in_order, .marks = bench->marked, .present_mark = present_mark};
     judgement absent = {.bench = bench, .judge = judge_in_order, .first_index = bench->n};
-    find_and_judge(bench, row, bench->base_keys, bench->n, &base);
-    find_and_judge(bench, row, bench->absent_keys, bench->absent_count, &absent);
+    find_and_judge(bench, row, bench->n, &base);
+    find_and_judge(bench, row, bench->n < BENCH_ABSENT_CHECKS ? bench->n : BENCH_ABSENT_CHECKS, &absent);
     check_layout(bench, row);
 }

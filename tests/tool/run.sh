@@ -240,6 +240,7 @@ unused filter --more 'map and perfect' 0.5
 unused filter --type 'map and perfect' set
 unused filter --value-bytes 'map, perfect, multi, threads and widths' 8
 unused filter --concurrent-reads 'map, perfect and threads' yes
+unused filter --workspace 'map and perfect' yes
 unused threads --load "$loaded" 0.5
 unused widths --batch 'map, perfect, filter and threads' 5
 unused map --callers threads 2
@@ -322,6 +323,16 @@ no_bench tool_engine_of_filters 'The case map has no engine bloom; choose anothe
 no_bench tool_engine_of_maps 'The case filter has no engine open; choose another one, or leave --engine out.' \
     filter --engine open
 runs tool_engine_of_perfect perfect --engine open
+runs tool_keys_of_4_bytes map perfect --ops build,extend --n 3000000000
+runs tool_keys_of_4_bytes_looked_up map --ops build,find --n 2^31
+for case in 'map --ops build,find' 'map --ops find' map perfect 'widths --ops build' 'map widths --ops build'; do
+    read -ra words <<<"$case"
+    no_bench "tool_too_few_keys_of_4_bytes_${case//[ ,-]/_}" \
+        '--n above 2147483648 wants --key-bytes 8: there are not enough different keys of 4 bytes.' \
+        "${words[@]}" --n 3000000000
+done
+no_bench tool_too_few_keys_of_4_bytes_to_check \
+    '--n above 4293918720 wants --key-bytes 8: there are not enough different keys of 4 bytes.' map --ops build --n 2^32
 no_bench tool_lanes_of_cpu 'The cpu machine does not use --lanes; leave it out.' map --machine cpu --lanes 2
 
 # ---- The tour --------------------------------------------------------------------------------------------------
@@ -416,6 +427,11 @@ holds tool_filter_of_wide_keys_is_right exits_with 0
 holds tool_filter_of_wide_keys_checked are check ok
 run bench map filter "${tiny[@]}" --engine bloom --load 0.8 --bits-per-key 8 --absent 1000 --ops bulk,insert_more
 holds tool_engine_of_the_other_case are engine 'bloom open'
+
+run bench map perfect "${tiny[@]}" --load 0.8 --ops build,find,insert --hit 50 --workspace yes
+holds tool_workspace_is_right exits_with 0
+holds tool_workspace_checked are check ok
+holds tool_workspace_told says 'workspace 0\.0'
 
 # ---- The share of the cores ------------------------------------------------------------------------------------
 

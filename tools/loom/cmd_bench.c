@@ -85,6 +85,7 @@ const tool_command tool_bench = {
     "  --wait W            each: every call is waited for; last: only the last one (calls are given a loom_result); "
     "each\n"
     "  --concurrent-reads  yes or no: whether lookups may run beside writers; no\n"
+    "  --workspace         map, perfect: yes or no: whether tables are lent a workspace for builds; no\n"
     "  --key-bytes K       4 or 8; filter, multi and widths: 4, or 8 to 256; 4\n"
     "  --value-bytes V     4 or 8; multi and widths: 1 to 65536; 4; not for sets\n"
     "  --layout L          widths: together or apart, keys and values of tables with rows; the library chooses\n"

@@ -162,7 +162,7 @@ static loom_status open_machine(const loom_context_config *config, loom__machine
         cuda->base.allocator.user = cuda;
     cuda->process = getpid();
     cuda->lanes = config->lanes;
-    cuda->slice_keys = SPLIT_MOST_RECORDS;
+    cuda->slice_keys = LOOM__SPLIT_MOST_RECORDS;
     loom_status status = make_state(config, cuda);
     if (status != LOOM_OK)
         close_machine(&cuda->base);

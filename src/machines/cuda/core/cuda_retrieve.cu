@@ -164,10 +164,12 @@ loom_status retrieve_here(const cuda_stage *stage, const loom__table_slots *tabl
     const bool listed = loom__slots_have_rows(table) != 0;
     unsigned long long *on_host = (unsigned long long *)stage->pinned[0];
     const uint64_t buckets = (uint64_t)table->partitions * table->buckets, slots = table->slots;
+    uint64_t passed = 0; /* segments of the round before, if all its pairs had room */
     *got = 0;
     while (position->bucket < buckets && *got < room) { /* each round passes a window or ends */
         const uint64_t left = listed && room - *got > LISTED ? LISTED : room - *got;
-        const uint64_t useful = left / slots / SEGMENT * 2 + 1; /* do not count many more pairs than fit */
+        /* Do not count many more pairs than fit; but a table that holds few has many segments without any. */
+        const uint64_t fitting = left / slots / SEGMENT * 2 + 1, useful = fitting > passed * 2 ? fitting : passed * 2;
         uint64_t segments = (buckets - position->bucket + SEGMENT - 1) / SEGMENT;
         segments = segments < WINDOW ? segments : WINDOW;
         segments = segments < useful ? segments : useful;
@@ -192,6 +194,7 @@ loom_status retrieve_here(const cuda_stage *stage, const loom__table_slots *tabl
         CUDA_TRY(cudaStreamSynchronize(stream));
         memcpy(&reached, on_host, sizeof reached);
         *got += now;
+        passed = reached.reached ? 0 : segments;
         if (reached.reached) {
             position->bucket = reached.bucket;
             position->slot = reached.slot;

@@ -4,7 +4,7 @@
  * A thread block takes a tile of records and counts them by bin in shared memory. It reserves room in each bin's region
  * with one addition, sorts the tile by bin in shared memory and writes it out, so that neighbouring lanes write
  * neighbouring records of a region. Nothing is counted beforehand: a region has room for the mean and some deviations
- * (cuda_split_passes.cu), and records without room go to a spill list. If the spill list is full, too, the split has
+ * (core/split_plan.h), and records without room go to a spill list. If the spill list is full, too, the split has
  * *given up*: the count of spilled records is larger than the list, the remaining blocks do nothing, and later kernels
  * process the whole batch another way. So no batch, however skewed, can overflow anything.
  *
@@ -17,15 +17,13 @@
 #ifndef LOOM_CUDA_SPLIT_CUH
 #define LOOM_CUDA_SPLIT_CUH
 
+#include "core/split_plan.h"
+
 #include <cuda_runtime.h>
 #include <stdint.h>
 #include <type_traits>
 
-enum {
-    SPLIT_THREADS = 512,
-    SPLIT_MOST_BINS = 1024,
-    SPLIT_FILL_STRIDE = 8 /* each counter lies in a sector of its own */
-};
+enum { SPLIT_THREADS = 512, SPLIT_MOST_BINS = LOOM__SPLIT_MOST_BINS, SPLIT_FILL_STRIDE = LOOM__SPLIT_FILL_STRIDE };
 
 struct no_column {
 };

@@ -1,8 +1,5 @@
-/* Splits a batch in one pass or two (cuda_split.cuh) into one region for each part, for records of any engine: plans,
- * workspace and kernels.
- *
- * One pass splits up to 1024 parts. With more parts, the first pass splits into coarse regions of 1 << shift parts
- * each, and the second pass splits each coarse region into the regions of its parts.
+/* Splits a batch in one pass or two (cuda_split.cuh) into one region for each part, for records of any engine:
+ * workspace and kernels. core/split_plan.h plans the passes.
  *
  * A type `columns` describes a record:
  *   key                type: a key of the batch
@@ -22,50 +19,14 @@
 
 /* ---- Plans ---- */
 
-/* The request for a plan. */
-struct split_request {
-    uint64_t n;    /* records */
-    uint64_t keys; /* estimated number of different keys */
-    uint32_t parts;
-    uint32_t head_bytes, tail_bytes; /* tail_bytes = 0: no tails */
-    bool with_index;                 /* records carry their places in the batch; no record may spill then */
-    bool two_passes;                 /* two passes even where one would do */
-    uint64_t spare_bytes;            /* memory besides the workspace that may hold coarse regions; 0: none */
-};
-
-/* How a batch is split, and the layout of the workspace: counters, the spill list, regions of parts, and coarse
- * regions. Coarse regions may lie in the spare memory instead, at its end.
- *
- * The second pass may run in several *waves*. Each wave splits some coarse regions, and all waves use the same memory
- * for the regions of parts. A caller that wants waves sets `per_wave` and `bytes`. */
-struct split_plan {
-    uint32_t fine;                   /* regions of parts; with two passes possibly more than parts */
-    uint32_t coarse;                 /* regions of the first of two passes; 0: one pass */
-    uint32_t shift;                  /* a coarse region has 1 << shift parts */
-    uint32_t per_wave;               /* coarse regions per wave; 1 if there are none */
-    uint32_t fine_room, coarse_room; /* records */
-    uint32_t spill_room;
-    bool with_index, coarse_in_spare;
-    uint64_t fine_bytes, coarse_bytes; /* bytes of one region */
-    uint64_t counter_bytes, spill_at, fine_at, coarse_at, bytes;
-
-    uint32_t waves() const
-    {
-        return coarse > 0 ? (coarse + per_wave - 1) / per_wave : 1;
-    }
-    uint32_t fine_per_wave() const
-    {
-        return coarse > 0 ? per_wave << shift : fine;
-    }
-};
-
-/* The most records of a split. Regions and the spill list count records in 32 bits, and places in the batch have 32
- * bits, too. When the spill list is full, the split gives up, but running thread blocks still add their tiles to the
- * count of spilled records. The margin of 2^24 is more than the running blocks of any device hold. */
-#define SPLIT_MOST_RECORDS (((uint64_t)1 << 32) - ((uint64_t)1 << 24))
+typedef loom__split_request split_request;
+typedef loom__split_plan split_plan;
 
 /* Makes a plan with one wave. Returns false if the kernels cannot split the batch. */
-bool split_plan_passes(const split_request *request, split_plan *plan);
+inline bool split_plan_passes(const split_request *request, split_plan *plan)
+{
+    return loom__split_make_plan(request, plan) != 0;
+}
 
 /* A counter in the workspace by which a kernel finds its last thread block. split_begin sets it to zero. The counter
  * lies beside the count of spilled records. */
@@ -81,19 +42,13 @@ template <class columns> using split_columns_of = split_columns<typename columns
 template <class columns>
 using split_regions_of = split_regions<typename columns::head, typename columns::tail, columns::packed>;
 
-/* Bytes of a column. Columns follow each other, each aligned. */
-inline uint64_t split_column_bytes(uint64_t records, uint32_t width)
-{
-    return cuda_aligned(records * width);
-}
-
 template <class columns> split_columns_of<columns> split_arrays(unsigned char *at, uint64_t records, bool with_index)
 {
     split_columns_of<columns> arrays = {(typename columns::head *)at, NULL, NULL};
-    at += split_column_bytes(records, sizeof(typename columns::head));
+    at += loom__split_column_bytes(records, sizeof(typename columns::head));
     if constexpr (columns::has_tail) {
         arrays.tails = (typename columns::tail *)at;
-        at += split_column_bytes(records, sizeof(typename columns::tail));
+        at += loom__split_column_bytes(records, sizeof(typename columns::tail));
     }
     if (with_index)
         arrays.index = (uint32_t *)at;
@@ -109,7 +64,7 @@ split_regions_of<columns> split_fine_regions(const split_plan *plan, unsigned ch
     return split_regions_of<columns>{
         split_arrays<columns>(workspace + plan->fine_at, plan->fine_room, plan->with_index),
         plan->fine_bytes,
-        fill + (size_t)wave * plan->fine_per_wave() * SPLIT_FILL_STRIDE,
+        fill + (size_t)wave * loom__split_fine_per_wave(plan) * SPLIT_FILL_STRIDE,
         plan->fine_room,
         split_arrays<columns>(workspace + plan->spill_at, plan->spill_room, false),
         spilled,
@@ -241,7 +196,10 @@ cudaError_t split_tiles(const split_plan *plan, unsigned char *workspace, unsign
 /* Call these functions in one stream and in this sequence: split_begin; split_batch, once or piece by piece; then, in
  * each wave, split_further. Afterwards split_fine_regions returns this wave's regions. None of these functions waits.
  * If more than `spill_room` records have spilled, the split has given up. */
-cudaError_t split_begin(const split_plan *plan, unsigned char *workspace, cudaStream_t stream);
+inline cudaError_t split_begin(const split_plan *plan, unsigned char *workspace, cudaStream_t stream)
+{
+    return cudaMemsetAsync(workspace, 0, plan->counter_bytes, stream);
+}
 
 /* Splits a piece of the batch, which begins at the place `first` and has at least one record. `spare` is the spare
  * memory, aligned to 256 bytes; ignored unless the plan uses it. Several pieces may be split at the same time,

@@ -13,7 +13,7 @@
  *   cuda_together.cu     lookups that are waited for; several threads share a launch
  *   cuda_open.cu         bulk calls of the open engine: launches kernels, writes results
  *   cuda_split.cuh       scatters records into regions
- *   cuda_split_passes.cuh  splits batches in one pass or two: plans, memory, kernels; cuda_split_passes.cu
+ *   cuda_split_passes.cuh  splits batches in one pass or two: memory, kernels
  *   cuda_bulk.cuh        records on their way into a table by partition; cuda_bulk.cu
  *   cuda_partition.cuh   one partition in shared memory
  *   cuda_open_bulk.cuh   batches that go into open tables by partition: plans and kernels

@@ -14,7 +14,7 @@ FOR_TESTS void loom__cuda_lose_device(uint64_t steps)
 
 FOR_TESTS void loom__cuda_set_slice(loom__machine *machine, uint64_t keys)
 {
-    ((cuda_state *)machine)->slice_keys = keys > 0 && keys < SPLIT_MOST_RECORDS ? keys : SPLIT_MOST_RECORDS;
+    ((cuda_state *)machine)->slice_keys = keys > 0 && keys < LOOM__SPLIT_MOST_RECORDS ? keys : LOOM__SPLIT_MOST_RECORDS;
 }
 
 /* Numbers of the call's arrays. */

@@ -125,7 +125,7 @@ bool choose_waves(const loom__open_view *view, bulk_plan *plan)
     plan->per_wave = plan->coarse / LEAST_WAVES;
     while (plan->per_wave > 0 && !waves_keep_apart(view, plan))
         plan->per_wave--;
-    plan->bytes = plan->fine_at + plan->fine_per_wave() * plan->fine_bytes;
+    plan->bytes = plan->fine_at + loom__split_fine_per_wave(plan) * plan->fine_bytes;
     return plan->per_wave > 0;
 }
 

@@ -518,8 +518,8 @@ cudaError_t build(const cuda_state *cuda, const loom__open_view *view, const cud
 {
     build_work<kind> work = {*view, {}, 0, overwrite, 0, batch->status, batch->counts};
     const bulk_target target = open_bulk_target(view);
-    const uint32_t each = plan->fine_per_wave();
-    for (uint32_t wave = 0; wave < plan->waves(); wave++) {
+    const uint32_t each = loom__split_fine_per_wave(plan);
+    for (uint32_t wave = 0; wave < loom__split_waves(plan); wave++) {
         cudaError_t error = cuda_bulk_split_further(&target, plan, workspace, wave, stream);
         work.records = split_fine_regions<bulk_columns<kind>>(plan, workspace, wave);
         work.first = wave * each;
@@ -529,7 +529,7 @@ cudaError_t build(const cuda_state *cuda, const loom__open_view *view, const cud
         if (error != cudaSuccess)
             return error;
     }
-    if (plan->waves() == 1)
+    if (loom__split_waves(plan) == 1)
         return cudaSuccess;
     work.first = 0; /* empties all partitions if some wave gave up */
     work.again = 1;

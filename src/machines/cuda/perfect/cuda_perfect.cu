@@ -142,25 +142,26 @@ __global__ void scatter_status_kernel(uint8_t *to, const uint8_t *from, const ui
         to[index[i]] = from[i];
 }
 
-/* Inserts records that were left over. `index`: their places in the batch; NULL: statuses are not wanted. With an
- * index, `status` has room for n statuses. */
+/* Inserts records that were left over, `most` at a time. `index`: their places in the batch; NULL: statuses are not
+ * wanted. With an index, `status` has room for n statuses. */
 loom_status insert_leftover(const cuda_map_call *slice, const void *keys, const void *values, uint32_t n,
-                            const uint32_t *index, uint8_t *status, const cuda_perfect_lists *lists)
+                            const uint32_t *index, uint8_t *status, const cuda_perfect_lists *lists, uint64_t most)
 {
     enum { THREADS = 256 };
-    if (n == 0)
-        return LOOM_OK;
     const cuda_batch whole = slice->whole();
-    cuda_batch leftover = {};
-    leftover.keys = keys;
-    leftover.values = whole.values != NULL ? values : NULL;
-    leftover.status = index != NULL ? status : NULL;
-    leftover.n = n;
-    leftover.tile = cuda_tile_of(slice->cuda, n);
-    leftover.counts = whole.counts;
-    CUDA_TRY(cuda_perfect_insert(view_of(slice), &leftover, slice->overwrites() ? OP_OVERWRITE : OP_KEEP, lists,
-                                 slice->stream));
-    if (index != NULL) {
+    for (uint64_t first = 0; first < n; first += most) {
+        cuda_batch leftover = {};
+        leftover.keys = (const unsigned char *)keys + first * slot_key_bytes(slice->kind);
+        if (whole.values != NULL)
+            leftover.values = (const unsigned char *)values + first * slot_value_bytes(slice->kind);
+        leftover.status = index != NULL ? status + first : NULL;
+        leftover.n = n - first < most ? n - first : most;
+        leftover.tile = cuda_tile_of(slice->cuda, leftover.n);
+        leftover.counts = whole.counts;
+        CUDA_TRY(cuda_perfect_insert(view_of(slice), &leftover, slice->overwrites() ? OP_OVERWRITE : OP_KEEP, lists,
+                                     slice->stream));
+    }
+    if (index != NULL && n > 0) {
         scatter_status_kernel<<<(n + THREADS - 1) / THREADS, THREADS, 0, slice->stream>>>(whole.status, status, index,
                                                                                           n);
         CUDA_TRY(cudaGetLastError());
@@ -208,8 +209,9 @@ loom_status run_build(const cuda_map_call *call, const build_plan *plan, unsigne
                                          stream));
         lists.most_pending = 0; /* no step 2: keys that a build could not place are hard to place one by one, too */
         lists.least = 1;
-        RETURN_IF_FAILED(insert_leftover(&slice, spill.keys, spill.values, spilled, NULL, NULL, &lists));
-        RETURN_IF_FAILED(insert_leftover(&slice, left.keys, left.values, over, left.index, left.status, &lists));
+        const uint64_t most = plan->left.items;
+        RETURN_IF_FAILED(insert_leftover(&slice, spill.keys, spill.values, spilled, NULL, NULL, &lists, most));
+        RETURN_IF_FAILED(insert_leftover(&slice, left.keys, left.values, over, left.index, left.status, &lists, most));
     }
     if (slice.batch.n < n) { /* inserts the other keys */
         const cuda_map_call further = cuda_slice_of(call, slice.batch.n, n);

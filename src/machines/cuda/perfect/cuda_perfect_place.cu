@@ -19,7 +19,11 @@
 namespace
 {
 
-enum { PLACE_THREADS = 1024, PLACE_BLOCKS = 2 /* per multiprocessor */ };
+enum {
+    PLACE_THREADS = 1024,
+    PLACE_BLOCKS = 2,   /* per multiprocessor */
+    LEFTOVER_SHARE = 64 /* one record in this many may be left over, and those of four partitions */
+};
 
 template <loom__slot_kind kind> struct place_work {
     loom__perfect_view view;
@@ -288,7 +292,7 @@ bool cuda_perfect_bulk_plan(const cuda_state *cuda, const loom__perfect_view *vi
         return false;
     plan->kind = kind;
     plan->partitions = view->partitions;
-    plan->leftover_room = min((uint32_t)(n / 64 + 4 * slots), (uint32_t)PERFECT_MOST_ITEMS); /* n is below 2^32 */
+    plan->leftover_room = (uint32_t)(n / LEFTOVER_SHARE + 4 * slots); /* n is below 2^32 */
     array_cutter memory = {NULL, cuda_aligned(plan->split.bytes)};
     (void)lay_out_leftovers(plan, &memory);
     plan->bytes = memory.bytes;
