@@ -28,14 +28,15 @@ static loom__survey survey_of(const loom__open_view *view, const open_sums *sums
     return survey;
 }
 
-/* Of a batch, or of any batch (NULL). Calls that have shares of the heap (below) copy their strings; the heap has room
- * for these strings. */
+/* Of a batch, or of any batch (NULL). Calls that have shares of the heap (below) copy their strings, which fit into
+ * the heap. */
 static loom__cpu_strings strings_of(const loom__open_view *view, const loom__batch *batch)
 {
     const loom__rows_view *rows = open_rows_of(view);
     if (view->kind != SLOT_STRING)
         return (loom__cpu_strings){0};
-    const uint64_t bytes = batch == NULL ? rows->heap_room : rows->share != NULL ? batch->string_bytes : 0;
+    const int copies = batch != NULL && rows->share != NULL && !(batch->flags & LOOM_LOW_MEMORY);
+    const uint64_t bytes = batch == NULL ? rows->heap_room : copies ? batch->string_bytes : 0;
     return (loom__cpu_strings){.variable = rows->variable,
                                .most_key_bytes = rows->most_key_bytes,
                                .most_value_bytes = rows->most_value_bytes,
