@@ -602,3 +602,23 @@ TEST(test_rows_strings_bad_offsets_erase_nothing, .every_machine = 1)
     loom_map_destroy(map);
     loom_context_destroy(context);
 }
+
+TEST(test_rows_strings_activity_counts_each_call_once, .every_machine = 1)
+{
+    loom_context *context = make_context(t);
+    const uint64_t offsets[] = {0, 1, 2};
+    const loom_strings two = {offsets, "ab"};
+    uint64_t places[3];
+    unsigned char bytes[2];
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    loom_activity activity = LOOM_ACTIVITY_INIT;
+    config.key_bytes = config.value_bytes = LOOM_VARIABLE;
+    loom_map *map = make_map_from(context, &config);
+    CHECK_OK(loom_map_insert(map, &two, &two, 2, LOOM_KEEP, NULL, NULL, NULL));
+    CHECK_OK(loom_map_find_strings(map, &two, 2, places, bytes, 2, NULL, NULL, NULL, NULL));
+    CHECK_OK(loom_map_activity(map, &activity, NULL));
+    CHECK_EQ(activity.calls, 2);
+    CHECK_EQ(activity.keys, 4);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}

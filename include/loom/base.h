@@ -87,7 +87,8 @@ LOOM_API const char *loom_last_error(void);
  *   - On the cuda machine every call may return DEVICE, OUT_OF_MEMORY and UNSUPPORTED ("Bulk
  *     calls").
  *   - While a device view is lent, calls that may not overlap with it return IN_USE (view.h).
- * After OUT_OF_MEMORY the table is unchanged, unless the comment says otherwise. */
+ * After OUT_OF_MEMORY the table is unchanged, unless the comment says otherwise. Large batches of
+ * byte strings are another exception: docs/guide.md, "Byte strings". */
 
 /* ---- Context --------------------------------------------------------------------------------- */
 
@@ -294,7 +295,8 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
 typedef struct loom_result { /* 64 bytes; a key is counted once, by its status */
     int32_t status;          /* of the batch: OK; FULL: a key was refused; TOO_LONG; OVERFILLED (filters) */
     uint32_t reserved0;
-    uint64_t keys;      /* n; erase_if: the pairs of the table before the call */
+    uint64_t keys;      /* n; erase_if: the pairs of the table before the call; byte strings: after a
+                           failure the first keys of the batch that are done */
     uint64_t ok;        /* stored as new, found (find, contains), updated or erased */
     uint64_t exists;    /* was present, or came earlier in the batch (calls that insert); stays
                            (erase_if) */
