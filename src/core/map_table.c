@@ -533,5 +533,7 @@ loom_status loom__map_table_restored(loom__table *table, const char *path, loom_
     RETURN_ERROR_IF(survey.first_bad != UINT64_MAX || survey.size != size, LOOM_BAD_FILE,
                     "the contents of %s are not a table: %llu keys instead of %llu, or keys out of place", path,
                     (unsigned long long)survey.size, (unsigned long long)size);
+    RETURN_ERROR_IF(survey.overlaps_unknown != 0, LOOM_OUT_OF_MEMORY,
+                    "there is no memory to check %s: a bit for each value for which it has room", path);
     return LOOM_OK;
 }

@@ -474,6 +474,7 @@ loom_status cuda_multi_survey(loom__machine *machine, const void *any_view, loom
         });
     cuda_give_workspace(machine, &taken, stream);
     RETURN_IF_FAILED(status);
+    found->overlaps_unknown = taken.at == NULL;
     found->pairs = sums.pairs;
     found->in_heap = sums.in_heap;
     found->heap_used = totals.used;
