@@ -69,6 +69,7 @@ enum { LENGTH = 300, ROWS = 1000, STORED = 50, MOST_TEMPORARY = 60000, MOST_REQU
 typedef struct far_memory {
     counting_allocator *counter;
     loom_allocator inner;
+    uint64_t most; /* bytes of a temporary block */
     loom_context *context;
     loom__machine_ops ops;
 } far_memory;
@@ -82,7 +83,7 @@ static int reaches_nothing(loom__machine *machine, const void *array)
 static void *allocate_little(void *user, size_t bytes, size_t alignment, loom_memory_kind kind, loom_stream stream)
 {
     far_memory *far = user;
-    if (kind == LOOM_MEMORY_TEMPORARY && bytes > MOST_TEMPORARY)
+    if (kind == LOOM_MEMORY_TEMPORARY && bytes > far->most)
         return NULL;
     return far->inner.allocate(far->inner.user, bytes, alignment, kind, stream);
 }
@@ -97,6 +98,7 @@ static void make_far(far_memory *far)
 {
     loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
     far->counter = counting_create();
+    far->most = MOST_TEMPORARY;
     far->inner = counting_callbacks(far->counter);
     config.machine = LOOM_MACHINE_CPU;
     config.threads = 2;
@@ -327,4 +329,37 @@ TEST(test_rows_strings_parts_one_too_long)
     loom_map_destroy(map);
     free(bytes);
     free_far(&far);
+}
+
+/* Bytes that are copied to the machine are part of what loom_map_memory_required tells. */
+TEST(test_rows_strings_parts_memory_is_what_is_told)
+{
+    far_memory far;
+    loom_memory memory = LOOM_MEMORY_INIT, near = LOOM_MEMORY_INIT;
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    loom_context *context = make_context(t);
+    config.key_bytes = config.value_bytes = LOOM_VARIABLE;
+    config.capacity = ROWS;
+    config.string_bytes = 2 * ROWS * ((LENGTH + 7) / 8 * 8);
+    make_far(&far);
+    far.most = UINT64_MAX;
+    trial x = make_trial(&far);
+    CHECK_OK(loom_map_memory_required(far.context, &config, &memory));
+    CHECK_OK(loom_map_memory_required(context, &config, &near));
+    CHECK_EQ(near.host_array_bytes, 0);
+    CHECK_EQ(near.build_bytes, memory.build_bytes);
+    loom_map *map = make_map_from(far.context, &config);
+    for (int in_order = 0; in_order < 2; in_order++) {
+        const uint64_t before = counting_bytes(far.counter);
+        counting_reset_peak(far.counter);
+        CHECK_OK(loom_map_build(map, &x.keys.given, &x.values.given, ROWS, in_order ? LOOM_IN_ORDER : LOOM_KEEP, NULL,
+                                NULL, NULL));
+        const uint64_t taken = counting_peak(far.counter) - before;
+        CHECK_LE(taken, (in_order ? memory.order_bytes : memory.build_bytes) + memory.host_array_bytes);
+        CHECK_GE(taken, 2 * ROWS * LENGTH);
+    }
+    loom_map_destroy(map);
+    free_trial(&x);
+    free_far(&far);
+    loom_context_destroy(context);
 }

@@ -369,16 +369,18 @@ typedef struct loom_memory {
     uint64_t build_bytes;  /* in addition, in a build of `capacity` keys, or of `values` pairs */
     uint64_t status_bytes; /* instead of build_bytes, if the build has a status array */
     /* Instead of build_bytes and status_bytes, in a build or insert of `capacity` keys with
-     * LOOM_IN_ORDER. On the cuda machine this is the number for arrays on the device. For host
-     * arrays add value_bytes + 1 bytes for each key of a slice (at most 2^31 keys), and a little
-     * for alignment. */
+     * LOOM_IN_ORDER. */
     uint64_t order_bytes;
     uint64_t low_memory_bytes; /* instead of build_bytes, in a build with LOOM_LOW_MEMORY */
+    /* The four numbers above are for arrays where the machine works. On the cuda machine, arrays in
+     * host memory take at most this in addition: with LOOM_IN_ORDER, in multimaps, and for byte
+     * strings, which are taken to have config.string_bytes bytes. 0 on the cpu machine. */
+    uint64_t host_array_bytes;
 } loom_memory;
 
-#define LOOM_MEMORY_INIT                   \
-    {                                      \
-        sizeof(loom_memory), 0, 0, 0, 0, 0 \
+#define LOOM_MEMORY_INIT                      \
+    {                                         \
+        sizeof(loom_memory), 0, 0, 0, 0, 0, 0 \
     }
 
 /* ---- Hash ------------------------------------------------------------------------------------ */

@@ -213,7 +213,8 @@ LOOM_API loom_status loom_map_set_memory_limit(loom_map *map, uint64_t memory_li
 
 /* Lends the table a workspace. Builds and inserts whose temporary memory fits into the workspace
  * use it and do not allocate. Multimaps on the cuda machine still allocate smaller amounts, and
- * copies of arrays in host memory whose keys or values have neither 4 nor 8 bytes.
+ * copies of arrays in host memory (loom_memory.host_array_bytes) if there is a status array, or if
+ * keys or values have neither 4 nor 8 bytes. Calls with byte strings allocate references to them.
  *   workspace   memory of the kind that the context's tables have, for example from
  *               loom_array_create, aligned to LOOM_WORKSPACE_ALIGNMENT; NULL takes it back
  *   bytes       its size; loom_map_memory_required tells how much a build needs; 0 with NULL

@@ -128,12 +128,6 @@ loom_status loom__string_part_size(const loom__string_parts *parts, uint64_t fir
 loom_status loom__string_part_refer(const loom__string_parts *parts, int column, uint64_t first, uint64_t n,
                                     loom__string *to, uint64_t *room_used, uint64_t *heap_bytes);
 
-/* Room for `bytes` bytes of a column. */
-static inline uint64_t loom__string_room(uint64_t bytes)
-{
-    return (bytes + 63) / 64 * 64;
-}
-
 /* ---- Batches ---- */
 
 /* Runs a batch of rows, or of references (map_bulk.c), and reports its outcome: in the caller's result if there is one,

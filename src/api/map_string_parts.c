@@ -168,13 +168,11 @@ static loom_status take_room(loom__string_parts *parts)
 
 loom_status loom__string_parts_prepare(loom__string_parts *parts, const loom_strings *keys, const loom_strings *values)
 {
-    /* A larger batch goes in parts. A single string may have more bytes. */
-    const uint64_t most_bytes = (uint64_t)1 << 30;
     uint64_t heap_bytes;
     int brings = 0;
     parts->columns[0] = keys;
     parts->columns[1] = values;
-    parts->most_bytes = most_bytes;
+    parts->most_bytes = LOOM__BROUGHT_AT_ONCE;
     parts->at_once = parts->n < parts->at_once ? parts->n : parts->at_once;
     for (int column = 0; column < 2; column++)
         brings |= parts->columns[column] != NULL && !is_reached(parts->map, parts->columns[column]);

@@ -71,6 +71,10 @@ loom_status loom__map_table_measure(loom__machine *machine, const loom_map_confi
     const uint32_t variable = loom__variable_columns(is.key_bytes, is.value_bytes);
     const uint64_t columns = (variable & LOOM__VARIABLE_KEYS ? 1 : 0) + (variable & LOOM__VARIABLE_VALUES ? 1 : 0);
     const uint64_t references = n * columns * sizeof(loom__string);
+    if (kernels->host_array_bytes != NULL)
+        memory->host_array_bytes = kernels->host_array_bytes(machine, table.view, n);
+    if (machine->ops->reaches != NULL && columns > 0)
+        memory->host_array_bytes += loom__brought_bytes(config->string_bytes, columns);
     if (kernels->bulk_bytes == NULL)
         return LOOM_OK;
     memory->build_bytes = kernels->bulk_bytes(machine, table.view, n, LOOM_KEEP, 0);

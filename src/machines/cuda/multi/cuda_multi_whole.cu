@@ -305,7 +305,7 @@ struct retrieved_wide_lists {
     }
 };
 
-/* Keys of retrieved lists, which may have any width, as often as their values come. They lie in rows, or are numbers. */
+/* Keys of retrieved lists, of any width, as often as their values come. They lie in rows, or are numbers. */
 struct retrieved_keys {
     retrieved_lists<uint32_t, uint32_t> lists; /* its arrays are not used */
     unsigned char *to;
