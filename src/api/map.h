@@ -93,7 +93,16 @@ loom_status loom__map_estimate_new_keys(loom_map *map, const loom__batch *batch,
 
 /* ---- Byte strings (map_string_parts.c) ---- */
 
-/* The strings of a call, and how the call is cut into parts. Set map, n, at_once and stream; others are zero. */
+enum { LOOM__MOST_WRITTEN = 3 };
+
+/* An array that a call writes. */
+typedef struct loom__written {
+    const void *at; /* NULL: none */
+    uint64_t bytes;
+} loom__written;
+
+/* The strings of a call, and how the call is cut into parts. Set map, n, at_once, written and stream; others are
+ * zero. */
 typedef struct loom__string_parts {
     const loom_map *map;
     const loom_strings *columns[2]; /* keys and values; NULL: no strings, or none are given */
@@ -104,6 +113,7 @@ typedef struct loom__string_parts {
      * brings any. */
     unsigned char *room;
     uint64_t room_bytes;
+    loom__written written[LOOM__MOST_WRITTEN]; /* no bytes of a string may lie there */
     loom_stream stream;
 } loom__string_parts;
 
@@ -115,7 +125,8 @@ uint64_t loom__strings_at_once(const loom_map *map);
 
 /* Takes the room that the largest part needs; if there is no memory for it, parts become smaller. Checks all strings,
  * unless they are referred to at once. Lowers at_once to the rows of the largest part. After a failure there is nothing
- * to give back. INVALID_ARGUMENT and a sentence: offsets do not ascend, or there are no bytes. */
+ * to give back. INVALID_ARGUMENT and a sentence: offsets do not ascend, there are no bytes, or the call writes
+ * there. */
 loom_status loom__string_parts_prepare(loom__string_parts *parts, const loom_strings *keys, const loom_strings *values);
 void loom__string_parts_give_back(loom__string_parts *parts);
 

@@ -169,6 +169,9 @@ loom_status loom__map_run_strings(loom_map *map, loom__map_work work, const loom
     call.strings = (loom__string_parts){.map = map,
                                         .n = batch->n,
                                         .at_once = in_parts ? loom__strings_at_once(map) : UINT64_MAX,
+                                        .written = {{batch->found_values, batch->n * map->value_bytes},
+                                                    {batch->found, batch->n},
+                                                    {batch->status, batch->n}},
                                         .stream = batch->stream};
     RETURN_IF_FAILED(loom__string_parts_prepare(&call.strings, map->variable & LOOM__VARIABLE_KEYS ? batch->keys : NULL,
                                                 map->variable & LOOM__VARIABLE_VALUES ? batch->values : NULL));

@@ -34,6 +34,14 @@ static uint64_t most_of_column(const loom_map *map, int column)
     return column == 0 ? map->most_key_bytes : map->most_value_bytes;
 }
 
+/* Whether an array that the call writes overlaps the bytes of the strings. */
+static int is_written(const loom_strings *given, const loom__strings_told *told, const loom__written *array)
+{
+    const uintptr_t begin = (uintptr_t)given->bytes + told->begin, end = (uintptr_t)given->bytes + told->end;
+    const uintptr_t from = (uintptr_t)array->at;
+    return array->at != NULL && array->bytes > 0 && begin < end && from < end && begin < from + array->bytes;
+}
+
 /* Makes references of strings first .. first + n - 1, where `base` is the address of offset 0; NULL: checks them. */
 static loom_status refer(const loom__string_parts *parts, int column, uint64_t first, uint64_t n, uint64_t base,
                          loom__string *to, uint64_t *heap_bytes)
@@ -49,6 +57,10 @@ static loom_status refer(const loom__string_parts *parts, int column, uint64_t f
                     (unsigned long long)(first + told.falling));
     RETURN_ERROR_IF(given->bytes == NULL && told.end != told.begin, LOOM_INVALID_ARGUMENT,
                     "%s: bytes is NULL, and not all strings are empty", name);
+    for (int i = 0; i < LOOM__MOST_WRITTEN; i++)
+        RETURN_ERROR_IF(
+            is_written(given, &told, &parts->written[i]), LOOM_INVALID_ARGUMENT,
+            "%s: an array that the call writes lies in the bytes of the strings; it needs memory of its own", name);
     *heap_bytes = told.bytes;
     return LOOM_OK;
 }

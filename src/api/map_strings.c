@@ -159,7 +159,11 @@ loom_status loom_map_find_strings(loom_map *map, const void *keys, uint64_t n, u
     const int strings = (map->variable & LOOM__VARIABLE_KEYS) != 0;
     loom_result own = {0};
     uint64_t in_all = 0;
-    query.parts = (loom__string_parts){.map = map, .n = n, .at_once = loom__strings_at_once(map), .stream = stream};
+    query.parts = (loom__string_parts){.map = map,
+                                       .n = n,
+                                       .at_once = loom__strings_at_once(map),
+                                       .written = {{offsets, (n + 1) * sizeof *offsets}, {bytes, room}, {status, n}},
+                                       .stream = stream};
     RETURN_IF_FAILED(loom__string_parts_prepare(&query.parts, strings && n > 0 ? keys : NULL, NULL));
     const loom_status outcome = find_with_memory(map, &query, &in_all, &own);
     loom__string_parts_give_back(&query.parts);
