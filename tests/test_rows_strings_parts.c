@@ -337,7 +337,7 @@ TEST(test_rows_strings_parts_memory_is_what_is_told)
     far_memory far;
     loom_memory memory = LOOM_MEMORY_INIT, near = LOOM_MEMORY_INIT;
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
-    loom_context *context = make_context(t);
+    loom_context *context = make_context_with(t, 2, 7); /* as many threads: build_bytes depends on them */
     config.key_bytes = config.value_bytes = LOOM_VARIABLE;
     config.capacity = ROWS;
     config.string_bytes = 2 * ROWS * ((LENGTH + 7) / 8 * 8);
