@@ -1,4 +1,8 @@
 /* Files of multimaps: round trips, and files that are damaged. */
+#include "core/list_handle.h"
+#include "core/table.h"
+#include "harness/counting_allocator.h"
+#include "harness/file_surgery.h"
 #include "harness/multimap_model.h"
 
 #include <stdlib.h>
@@ -147,4 +151,71 @@ TEST_EACH_MULTIMAP(test_multimap_file_damaged, .long_tier = 1)
     free(file);
     end_multimap_model(&m);
     loom_context_destroy(context);
+}
+
+/* ---- lists that overlap ---- */
+
+enum { OVERLAP_VALUES = 200 };
+
+/* A file in which two keys have the same list. Checksums, counts and sizes are right. */
+static unsigned char *make_overlapping(test_run *t, loom_context *context, size_t *bytes)
+{
+    loom_map_config config = make_multimap_config(t, 2, 2 * OVERLAP_VALUES);
+    loom_map *map = make_map_from(context, &config);
+    batch b = make_batch(t, 2 * OVERLAP_VALUES);
+    for (uint64_t i = 0; i < b.n; i++)
+        set_pair(&b, i, 1000 + i % 2, i);
+    CHECK_OK(loom_map_build(map, b.keys, b.values, b.n, LOOM_KEEP, NULL, NULL, NULL));
+    CHECK_OK(loom_map_save(map, test_path(t, "saved"), NULL));
+    unsigned char *file = test_read_file(test_path(t, "saved"), bytes);
+    const surgery_head head = surgery_header(file);
+    uint64_t handle = 0, found = 0;
+    for (int i = 0; i < SURGERY_SECTIONS; i++) /* handles of wide keys lie in rows */
+        for (uint64_t at = 0; head.sections[i].id != LOOM__SECTION_VALUES && at + 8 <= head.sections[i].bytes;
+             at += 4) {
+            uint64_t word;
+            memcpy(&word, file + head.sections[i].at + at, 8);
+            if (!list_in_heap(word) || list_count(word) != OVERLAP_VALUES || list_first(word) > 4 * OVERLAP_VALUES)
+                continue;
+            if (found++ > 0)
+                memcpy(file + head.sections[i].at + at, &handle, 8);
+            handle = word;
+        }
+    CHECK_EQ(found, 2);
+    surgery_sign(file, *bytes);
+    free_batch(&b);
+    loom_map_destroy(map);
+    return file;
+}
+
+/* Without memory to look for them, no file is accepted. */
+TEST_EACH_MULTIMAP(test_multimap_file_lists_that_overlap, .cpu_only = 1)
+{
+    counting_allocator *counter = counting_create();
+    loom_context *context = make_counting_context(t, counter, 2);
+    const char *path = test_path(t, "crafted");
+    size_t bytes;
+    unsigned char *file = make_overlapping(t, context, &bytes);
+    test_write_file(path, file, bytes);
+    check_never_loaded(counter, context, path);
+    free(file);
+    loom_context_destroy(context);
+    counting_destroy(counter);
+}
+
+/* A check that cannot be made is no success; statistics need none. */
+TEST_EACH_MULTIMAP(test_multimap_verify_without_memory, .cpu_only = 1)
+{
+    counting_allocator *counter = counting_create();
+    loom_context *context = make_counting_context(t, counter, 2);
+    multimap_model m = make_worn(t, context, 20);
+    loom_stats stats = LOOM_STATS_INIT;
+    counting_limit(counter, counting_bytes(counter));
+    CHECK_EQ(loom_map_verify(m.map, NULL), LOOM_OUT_OF_MEMORY);
+    CHECK_OK(loom_map_stats(m.map, &stats, NULL));
+    counting_limit(counter, 0);
+    CHECK_OK(loom_map_verify(m.map, NULL));
+    end_multimap_model(&m);
+    loom_context_destroy(context);
+    counting_destroy(counter);
 }

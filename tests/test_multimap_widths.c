@@ -153,6 +153,37 @@ TEST_EACH_MULTIMAP(test_multimap_widths_large, .long_tier = 1, .threads = 1, .ti
 }
 
 /* Kernels of users have no lists of these widths, on any machine. */
+/* Lists of few values that have many bytes, which all threads copy together: as pieces of one build, and of several
+ * insertions. */
+TEST_EACH_MULTIMAP(test_multimap_widths_long_lists, .threads = 1)
+{
+    static const struct widths wide[] = {{8, 65535, 0}, {8, 65536, 0}, {16, 24, 0}};
+    if (t->key_bytes != 4 || t->value_bytes != 4)
+        return;
+    loom_context *context = make_context(t);
+    for (size_t w = 0; w < sizeof wide / sizeof *wide; w++) {
+        loom_map_config config = make_multimap_config(t, 3, 0);
+        config.growth = 2;
+        config.key_bytes = wide[w].key_bytes;
+        config.value_bytes = wide[w].value_bytes;
+        multimap_model m = make_multimap_model(t, context, &config);
+        batch b = make_batch_of(config.key_bytes, config.value_bytes, (3 << 20) / config.value_bytes / 2);
+        test_note("values of %u bytes", config.value_bytes);
+        for (int turn = 0; turn < 3; turn++) {
+            for (uint64_t i = 0; i < b.n; i++)
+                set_pair(&b, i, i % 5 / 2, random_u64(&t->random)); /* two keys with most values */
+            if (turn == 0)
+                multimap_build(&m, &b, LOOM_KEEP);
+            else
+                multimap_insert(&m, &b, LOOM_KEEP);
+            multimap_compare(&m);
+        }
+        free_batch(&b);
+        end_multimap_model(&m);
+    }
+    loom_context_destroy(context);
+}
+
 TEST_EACH_MULTIMAP(test_multimap_widths_lend_no_views)
 {
     loom_context *context = make_context(t);

@@ -1,4 +1,5 @@
 /* Tables with byte strings in files: damaged ones, and golden ones; and a word list. */
+#include "harness/counting_allocator.h"
 #include "harness/file_surgery.h"
 #include "harness/strings_fixture.h"
 
@@ -147,6 +148,37 @@ TEST(test_rows_strings_overlapping_pieces_are_refused)
     CHECK_GE(refused, 120);
     free(file);
     loom_context_destroy(context);
+}
+
+/* Without memory to look for pieces that overlap, no file is accepted. */
+TEST(test_rows_strings_overlapping_pieces_without_memory)
+{
+    counting_allocator *counter = counting_create();
+    loom_context *context = make_counting_context(t, counter, 2);
+    const char *path = test_path(t, "crafted");
+    size_t bytes;
+    unsigned char *file = make_file(t, context, &bytes);
+    const surgery_head head = surgery_header(file);
+    const uint64_t row_bytes = 2 * sizeof(open_stored);
+    unsigned char *last = NULL;
+    for (uint64_t slot = 0; slot < head.sections[1].bytes / row_bytes; slot++) {
+        unsigned char *at = file + head.sections[1].at + slot * row_bytes + sizeof(open_stored);
+        open_stored value;
+        memcpy(&value, at, sizeof value);
+        if (value.mark == 0)
+            continue;
+        if (last != NULL) { /* two rows with one value */
+            memcpy(at, last, sizeof value);
+            break;
+        }
+        last = at;
+    }
+    surgery_sign(file, bytes);
+    test_write_file(path, file, bytes);
+    check_never_loaded(counter, context, path);
+    free(file);
+    loom_context_destroy(context);
+    counting_destroy(counter);
 }
 
 /* The golden files of tables with strings: the library must read them, and write the same bytes, for ever. `loom_tests

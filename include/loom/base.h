@@ -87,7 +87,8 @@ LOOM_API const char *loom_last_error(void);
  *   - On the cuda machine every call may return DEVICE, OUT_OF_MEMORY and UNSUPPORTED ("Bulk
  *     calls").
  *   - While a device view is lent, calls that may not overlap with it return IN_USE (view.h).
- * After OUT_OF_MEMORY the table is unchanged, unless the comment says otherwise. */
+ * After OUT_OF_MEMORY the table is unchanged, unless the comment says otherwise. Large batches of
+ * byte strings are another exception: docs/guide.md, "Byte strings". */
 
 /* ---- Context --------------------------------------------------------------------------------- */
 
@@ -294,7 +295,8 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
 typedef struct loom_result { /* 64 bytes; a key is counted once, by its status */
     int32_t status;          /* of the batch: OK; FULL: a key was refused; TOO_LONG; OVERFILLED (filters) */
     uint32_t reserved0;
-    uint64_t keys;      /* n; erase_if: the pairs of the table before the call */
+    uint64_t keys;      /* n; erase_if: the pairs of the table before the call; byte strings: after a
+                           failure the first keys of the batch that are done */
     uint64_t ok;        /* stored as new, found (find, contains), updated or erased */
     uint64_t exists;    /* was present, or came earlier in the batch (calls that insert); stays
                            (erase_if) */
@@ -367,16 +369,18 @@ typedef struct loom_memory {
     uint64_t build_bytes;  /* in addition, in a build of `capacity` keys, or of `values` pairs */
     uint64_t status_bytes; /* instead of build_bytes, if the build has a status array */
     /* Instead of build_bytes and status_bytes, in a build or insert of `capacity` keys with
-     * LOOM_IN_ORDER. On the cuda machine this is the number for arrays on the device. For host
-     * arrays add value_bytes + 1 bytes for each key of a slice (at most 2^31 keys), and a little
-     * for alignment. */
+     * LOOM_IN_ORDER. */
     uint64_t order_bytes;
     uint64_t low_memory_bytes; /* instead of build_bytes, in a build with LOOM_LOW_MEMORY */
+    /* The four numbers above are for arrays where the machine works. On the cuda machine, arrays in
+     * host memory take at most this in addition: with LOOM_IN_ORDER, in multimaps, and for byte
+     * strings, which are taken to have config.string_bytes bytes. 0 on the cpu machine. */
+    uint64_t host_array_bytes;
 } loom_memory;
 
-#define LOOM_MEMORY_INIT                   \
-    {                                      \
-        sizeof(loom_memory), 0, 0, 0, 0, 0 \
+#define LOOM_MEMORY_INIT                      \
+    {                                         \
+        sizeof(loom_memory), 0, 0, 0, 0, 0, 0 \
     }
 
 /* ---- Hash ------------------------------------------------------------------------------------ */

@@ -213,7 +213,8 @@ LOOM_API loom_status loom_map_set_memory_limit(loom_map *map, uint64_t memory_li
 
 /* Lends the table a workspace. Builds and inserts whose temporary memory fits into the workspace
  * use it and do not allocate. Multimaps on the cuda machine still allocate smaller amounts, and
- * copies of arrays in host memory whose keys or values have neither 4 nor 8 bytes.
+ * copies of arrays in host memory (loom_memory.host_array_bytes) if there is a status array, or if
+ * keys or values have neither 4 nor 8 bytes. Calls with byte strings allocate references to them.
  *   workspace   memory of the kind that the context's tables have, for example from
  *               loom_array_create, aligned to LOOM_WORKSPACE_ALIGNMENT; NULL takes it back
  *   bytes       its size; loom_map_memory_required tells how much a build needs; 0 with NULL
@@ -551,7 +552,8 @@ LOOM_API loom_status loom_map_save(loom_map *map, const char *path, loom_stream 
  *   - Files do not store three fields of the config. The table has the growth of
  *     LOOM_MAP_CONFIG_INIT (loom_map_set_growth), no memory limit (loom_map_set_memory_limit), and
  *     concurrent_reads = 0.
- *   - Memory   as loom_map_create
+ *   - Memory   as loom_map_create; temporary memory to check the file: multimaps a bit for each value
+ *              for which there is space, tables with strings 1 / 64 of the space for strings
  *   - Runs     synchronous
  *   - Status   IO; BAD_FILE: truncated, damaged, or not a hashloom file; FOREIGN_VERSION;
  *              UNSUPPORTED; OUT_OF_MEMORY */
@@ -611,8 +613,8 @@ typedef struct loom_stats {
             0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                                                         \
     }
 
-/* Measures the table; reads all of it. Allocates nothing; in multimaps as much as
- * loom_map_verify; synchronous; reader. */
+/* Measures the table; reads all of it. Allocates nothing; in multimaps as much as loom_map_verify,
+ * if it is available; synchronous; reader. */
 LOOM_API loom_status loom_map_stats(loom_map *map, loom_stats *stats, loom_stream stream);
 
 /* How a batch went into the table. */

@@ -11,11 +11,11 @@ extern "C" {
 
 /* Checks every invariant of the table's layout: each key is in its own partition, is reachable by
  * its probe sequence and is stored once, no two lists of a multimap overlap, and the counts agree.
- *   - Memory   allocates nothing; multimaps: a bit for each value if there is memory, otherwise lists
- *              that overlap are not noticed
+ *   - Memory   allocates nothing; multimaps: a bit for each value for which there is space
  *   - Runs     synchronous; reader
  *   - Status   INTERNAL: an invariant is violated, by a fault of the library or by damaged memory;
- *              the sentence names the first bad bucket, or the two counts */
+ *              the sentence names the first bad bucket, or the two counts; OUT_OF_MEMORY: multimaps;
+ *              all is sound, but lists may overlap */
 LOOM_API loom_status loom_map_verify(loom_map *map, loom_stream stream);
 
 /* Counts the buckets that lookups of these keys read: *accesses / n is the cost of one lookup. If

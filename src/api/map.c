@@ -338,5 +338,7 @@ loom_status loom_map_verify(loom_map *map, loom_stream stream)
                     "(loom_map_save) and report it",
                     (unsigned long long)survey.size, (unsigned long long)survey.pairs, (unsigned long long)counted.keys,
                     (unsigned long long)counted.pairs);
+    RETURN_ERROR_IF(survey.overlaps_unknown != 0, LOOM_OUT_OF_MEMORY,
+                    "there is no memory to look for lists that overlap: a bit for each value; all else is sound");
     return LOOM_OK;
 }

@@ -91,44 +91,78 @@ loom_status loom__map_estimate_keys(loom_map *map, const void *keys, uint64_t n,
 loom_status loom__map_estimate_new_keys(loom_map *map, const loom__batch *batch, uint64_t stored, uint64_t enough,
                                         loom__key_range *new_keys);
 
-/* ---- Byte strings (map_strings.c) ---- */
+/* ---- Byte strings (map_string_parts.c) ---- */
 
-/* Bytes of a batch that were copied to where the machine reads them. */
-typedef struct loom__brought {
-    void *memory; /* temporary; NULL: they were not copied */
+enum { LOOM__MOST_WRITTEN = 3 };
+
+/* An array that a call writes. */
+typedef struct loom__written {
+    const void *at; /* NULL: none */
     uint64_t bytes;
-    int failed; /* there was no memory for them */
-} loom__brought;
+} loom__written;
 
-/* So many bytes of a column are copied at once, unless a single string has more: a larger batch goes in parts. */
-#define LOOM__BROUGHT_AT_ONCE ((uint64_t)1 << 30)
+/* The strings of a call, and how the call is cut into parts. Set map, n, at_once, written and stream; others are
+ * zero. */
+typedef struct loom__string_parts {
+    const loom_map *map;
+    const loom_strings *columns[2]; /* keys and values; NULL: no strings, or none are given */
+    uint64_t n;                     /* rows of the call */
+    uint64_t at_once;               /* most rows of a part */
+    uint64_t most_bytes;            /* of a column that a part brings, unless a single string has more */
+    /* Temporary memory for the bytes that a part brings: copies them to where the machine reads them. NULL: no part
+     * brings any. */
+    unsigned char *room;
+    uint64_t room_bytes;
+    loom__written written[LOOM__MOST_WRITTEN]; /* no bytes of a string may lie there */
+    loom_stream stream;
+} loom__string_parts;
 
-/* Whether the machine works in host memory; whether it reads this array where it lies. */
+/* Whether the machine works in host memory. */
 int loom__strings_on_host(const loom_map *map);
-int loom__strings_reached(const loom_map *map, const void *array);
 
 /* Strings to which lookups and erasures refer at once. */
 uint64_t loom__strings_at_once(const loom_map *map);
 
-/* Makes references of strings first .. first + n - 1 of a column: LOOM__VARIABLE_KEYS or _VALUES. *bytes: what the heap
- * needs for those that are not too long. `to` is temporary memory. NULL: the strings are only checked. *brought must be
- * given back, after a failure, too. INVALID_ARGUMENT and a sentence: the offsets do not ascend, or there are no
- * bytes. */
-loom_status loom__strings_refer(const loom_map *map, uint32_t column, const loom_strings *given, uint64_t first,
-                                uint64_t n, loom__string *to, loom__brought *brought, uint64_t *bytes,
-                                loom_stream stream);
-void loom__strings_give_back(const loom_map *map, loom__brought *brought, loom_stream stream);
+/* Takes the room that the largest part needs; if there is no memory for it, parts become smaller. Checks all strings,
+ * unless they are referred to at once. Lowers at_once to the rows of the largest part. After a failure there is nothing
+ * to give back. INVALID_ARGUMENT and a sentence: offsets do not ascend, there are no bytes, or the call writes
+ * there. */
+loom_status loom__string_parts_prepare(loom__string_parts *parts, const loom_strings *keys, const loom_strings *values);
+void loom__string_parts_give_back(loom__string_parts *parts);
 
-/* Lowers *n to the strings from `first` on that have at most so many bytes, but at least 1, if their bytes must be
- * brought. */
-loom_status loom__strings_fit(const loom_map *map, const loom_strings *given, uint64_t first, uint64_t most_bytes,
-                              uint64_t *n, loom_stream stream);
+/* Rows of the part that begins at row `first`. */
+loom_status loom__string_part_size(const loom__string_parts *parts, uint64_t first, uint64_t *n);
+
+/* Makes references of strings first .. first + n - 1 of a column, a part or several rows of it. Their bytes go to the
+ * room from *room_used on, which rises. `to` is temporary memory. *heap_bytes: what the heap needs for the strings that
+ * are not too long. Fails as loom__string_parts_prepare does. */
+loom_status loom__string_part_refer(const loom__string_parts *parts, int column, uint64_t first, uint64_t n,
+                                    loom__string *to, uint64_t *room_used, uint64_t *heap_bytes);
 
 /* ---- Batches ---- */
 
 /* Runs a batch of rows, or of references (map_bulk.c), and reports its outcome: in the caller's result if there is one,
  * otherwise as the return value. */
 loom_status loom__map_run_rows(loom_map *map, loom__map_work work, loom__batch *batch, loom__access access);
+
+/* A call that gives its batch to the table in parts. It enters before the first part and leaves behind the last: other
+ * calls, destroying the table included, see it as one. Set the first two members. */
+typedef struct loom__parts {
+    loom_map *map;
+    loom__access access;  /* as of the whole call */
+    loom__access entered; /* ALONE if the call may need room: any part may make the table grow */
+    int wrote;
+    loom_route route; /* of the last part */
+} loom__parts;
+
+/* If `begin` fails, there is nothing to end. The `result` of a part lies on the host: a part has ended when `run`
+ * returns. `done`: rows of all parts that did not fail. */
+loom_status loom__parts_begin(loom__parts *parts, loom_stream stream);
+loom_status loom__parts_run(loom__parts *parts, loom__map_work work, loom__batch *batch);
+void loom__parts_end(loom__parts *parts, uint64_t done, loom_stream stream);
+
+/* Counts a call for loom_map_activity. Inside the gate. */
+void loom__map_note_call(loom_map *map, loom__access access, uint64_t n, loom_route route);
 
 /* What a call without a result returns. `why`: a sentence that follows that of FULL, or "". */
 loom_status loom__map_status_of(const loom_map *map, const loom_result *outcome, const char *why);

@@ -15,15 +15,15 @@ static void use_workspace(const loom_map *map, loom__batch *batch)
     batch->workspace_bytes = map->workspace_bytes;
 }
 
-/* Enters for a call that inserts a batch, or builds the table from it. If the keys might not fit and the table may
- * grow, *access becomes ALONE and *grows 1. Lists of a multimap may have to move for any batch. If the batch is faster
- * by partition, *access also becomes ALONE, and batch->by_partition is set. No other insertion comes in between: an
- * inserting call is alone among the host's threads until it leaves, and its keys are counted by then. While device
- * views are lent, the table must not move: the call then refuses keys that do not fit, as it does without growth. */
-static loom_status enter_inserting(loom_map *map, loom__access *access, int builds, loom__batch *batch, int *grows)
+/* Prepares a batch that is inserted, or from which the table is built. The call is inside the gate. If the keys might
+ * not fit and the table may grow, *access becomes ALONE and *grows 1. Lists of a multimap may have to move for any
+ * batch. If the batch is faster by partition, *access also becomes ALONE, and batch->by_partition is set. No other
+ * insertion comes in between: an inserting call is alone among the host's threads until it leaves, and its keys are
+ * counted by then. While device views are lent, the table must not move: the call then refuses keys that do not fit, as
+ * it does without growth. */
+static void prepare_inserting(loom_map *map, loom__access *access, int builds, loom__batch *batch, int *grows)
 {
     loom__handle *handle = &map->handle;
-    loom__handle_enter_gate(handle, *access);
     const int multimap = map->type == LOOM_TYPE_MULTIMAP;
     const loom__room room = loom__map_table_room(handle->table);
     const int strings = map->variable != 0;
@@ -37,7 +37,13 @@ static loom_status enter_inserting(loom_map *map, loom__access *access, int buil
         *access = loom__map_table_access(handle->table, batch, *access);
     if (*grows || multimap)
         *access = LOOM__ACCESS_ALONE;
-    return loom__handle_admit(handle, *access, batch->stream);
+}
+
+static loom_status enter_inserting(loom_map *map, loom__access *access, int builds, loom__batch *batch, int *grows)
+{
+    loom__handle_enter_gate(&map->handle, *access);
+    prepare_inserting(map, access, builds, batch, grows);
+    return loom__handle_admit(&map->handle, *access, batch->stream);
 }
 
 /* Leaves after a call that wrote. If upkeep is due, it is ordered behind the call and has the table alone; the host
@@ -58,6 +64,12 @@ static void leave_written(loom_map *map, loom__access access, loom_stream stream
 int loom__map_inserts(loom__access access)
 {
     return access == LOOM__ACCESS_INSERT || access == LOOM__ACCESS_ACCUMULATE || access == LOOM__ACCESS_ALONE;
+}
+
+/* Whether a call may need slots or bytes. */
+static int takes_room(const loom_map *map, loom__access access)
+{
+    return loom__map_inserts(access) || (access == LOOM__ACCESS_UPDATE && map->variable & LOOM__VARIABLE_VALUES);
 }
 
 /* Runs a batch that might not fit. The call has the table alone. */
@@ -85,8 +97,7 @@ static void add_to(atomic_uint_least64_t *counter, uint64_t n, int beside_others
         atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_relaxed);
 }
 
-/* Counts a call for loom_map_activity. */
-static void note_call(loom_map *map, loom__access access, uint64_t n, loom_route route)
+void loom__map_note_call(loom_map *map, loom__access access, uint64_t n, loom_route route)
 {
     const int finds = access == LOOM__ACCESS_FIND;
     if (n == 1) {
@@ -132,8 +143,7 @@ loom_status loom__map_run_rows(loom_map *map, loom__map_work work, loom__batch *
         batch->result = &own;
         batch->uncounted = access == LOOM__ACCESS_FIND;
     }
-    const int takes_bytes = access == LOOM__ACCESS_UPDATE && map->variable & LOOM__VARIABLE_VALUES;
-    if (loom__map_inserts(access) || takes_bytes)
+    if (takes_room(map, access))
         RETURN_IF_FAILED(enter_inserting(map, &access, work == loom__map_table_build, batch, &grows));
     else
         RETURN_IF_FAILED(loom__handle_enter(&map->handle, order_of(map, access), batch->stream));
@@ -141,7 +151,7 @@ loom_status loom__map_run_rows(loom_map *map, loom__map_work work, loom__batch *
     batch->route = &route;
     loom_status status = grows ? run_with_growth(map, work, batch) : work(map->handle.table, batch);
     if (status == LOOM_OK)
-        note_call(map, access, batch->n, route);
+        loom__map_note_call(map, access, batch->n, route);
     if (access == LOOM__ACCESS_FIND) { /* a lookup without a result was waited for */
         if (given == NULL && status == LOOM_OK && batch->n > 0)
             loom__handle_leave_ended(&map->handle, access, batch->stream);
@@ -157,6 +167,41 @@ loom_status loom__map_run_rows(loom_map *map, loom__map_work work, loom__batch *
     if (grows && own.status == LOOM_FULL)
         snprintf(why, sizeof why, "; the table could not grow: %s", loom_last_error());
     return loom__map_status_of(map, &own, why);
+}
+
+/* ---- a call in parts ---- */
+
+loom_status loom__parts_begin(loom__parts *parts, loom_stream stream)
+{
+    const int alone = takes_room(parts->map, parts->access);
+    parts->entered = alone ? LOOM__ACCESS_ALONE : order_of(parts->map, parts->access);
+    return loom__handle_enter(&parts->map->handle, parts->entered, stream);
+}
+
+loom_status loom__parts_run(loom__parts *parts, loom__map_work work, loom__batch *batch)
+{
+    loom_map *map = parts->map;
+    loom__access access = parts->entered;
+    int grows = 0;
+    if (takes_room(map, parts->access))
+        prepare_inserting(map, &access, work == loom__map_table_build, batch, &grows);
+    batch->route = &parts->route;
+    const loom_status status = grows ? run_with_growth(map, work, batch) : work(map->handle.table, batch);
+    parts->wrote |= status == LOOM_OK || grows;
+    return status;
+}
+
+void loom__parts_end(loom__parts *parts, uint64_t done, loom_stream stream)
+{
+    loom_map *map = parts->map;
+    if (done > 0)
+        loom__map_note_call(map, parts->access, done, parts->route);
+    if (parts->access == LOOM__ACCESS_FIND) {
+        loom__handle_leave(&map->handle, parts->entered, stream);
+    } else {
+        map->handle.generation += (uint64_t)parts->wrote;
+        leave_written(map, parts->entered, stream);
+    }
 }
 
 /* Runs a batch, whose keys or values may be strings. */
@@ -499,7 +544,7 @@ static loom_status run_query(loom_map *map, loom__list_query *query)
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_FIND, query->stream));
     const loom_status status = loom__map_table_find_all(map->handle.table, query);
     if (status == LOOM_OK)
-        note_call(map, LOOM__ACCESS_FIND, query->n, LOOM_ROUTE_NONE);
+        loom__map_note_call(map, LOOM__ACCESS_FIND, query->n, LOOM_ROUTE_NONE);
     loom__handle_leave(&map->handle, LOOM__ACCESS_FIND, query->stream);
     RETURN_IF_FAILED(status);
     RETURN_ERROR_IF(given == NULL && own.status == LOOM_TOO_SMALL, LOOM_TOO_SMALL,
@@ -567,7 +612,7 @@ loom_status loom_map_erase_pairs(loom_map *map, const void *keys, const void *va
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
     const loom_status outcome = loom__map_table_erase_pairs(map->handle.table, &batch);
     if (outcome == LOOM_OK)
-        note_call(map, LOOM__ACCESS_ERASE, n, LOOM_ROUTE_NONE);
+        loom__map_note_call(map, LOOM__ACCESS_ERASE, n, LOOM_ROUTE_NONE);
     map->handle.generation += outcome == LOOM_OK && n > 0;
     leave_written(map, LOOM__ACCESS_ALONE, stream);
     return outcome;

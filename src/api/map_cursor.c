@@ -47,6 +47,15 @@ static loom_status check_pairs(const loom_map *map, void *keys, void *values, ui
     return loom__check_arrays(arrays, 4, room);
 }
 
+/* No strings are asked for. */
+static void set_none_needed(const loom_map *map, void *keys, void *values)
+{
+    if (map->variable & LOOM__VARIABLE_KEYS && keys != NULL)
+        ((loom_strings_out *)keys)->needed = 0;
+    if (map->variable & LOOM__VARIABLE_VALUES && values != NULL)
+        ((loom_strings_out *)values)->needed = 0;
+}
+
 loom_status loom_map_retrieve_all(loom_map *map, void *keys, void *values, uint64_t room, uint64_t *count,
                                   loom_result *result, loom_stream stream)
 {
@@ -60,7 +69,9 @@ loom_status loom_map_retrieve_all(loom_map *map, void *keys, void *values, uint6
     if (status == LOOM_OK && keys != NULL && room < *count)
         status = loom__fail(LOOM_TOO_SMALL, "the arrays have room for %llu pairs, the table holds %llu",
                             (unsigned long long)room, (unsigned long long)*count);
-    if (status == LOOM_OK && room > 0)
+    if (room == 0)
+        set_none_needed(map, keys, values);
+    else if (status == LOOM_OK)
         status = loom__map_retrieve(map, &start, keys, values, room, 1, &got, stream);
     if (status == LOOM_OK && result != NULL)
         status = loom__handle_tell(&map->handle, &(loom_result){.keys = got, .ok = got}, result, stream);
@@ -122,53 +133,74 @@ enum { VISITED_AT_ONCE = 4096, VISITED_BYTES = 1 << 20 };
 
 /* A column of the pairs that a visit gets: rows, or strings. */
 typedef struct visited {
-    unsigned char *memory; /* rows; or offsets, then bytes */
+    unsigned char *memory; /* rows; or offsets, then bytes; NULL: there is no column */
     uint64_t bytes;
+    int is_strings;
     loom_strings_out out;
     loom_strings strings;
 } visited;
 
-static uint64_t bytes_of_column(const loom_map *map, uint32_t column, uint64_t at_once)
+static void release_visited(const loom_map *map, visited *one)
 {
-    const uint64_t most = column == LOOM__VARIABLE_KEYS ? map->most_key_bytes : map->most_value_bytes;
-    if (map->variable & column)
-        return (at_once + 1) * sizeof(uint64_t) + (most > VISITED_BYTES ? most : VISITED_BYTES);
-    return at_once * (column == LOOM__VARIABLE_KEYS ? map->key_bytes : map->value_bytes);
+    loom__release(&map->handle.context->machine->allocator, one->memory, one->bytes, LOOM_MEMORY_HOST, NULL);
+    *one = (visited){0};
+}
+
+/* Memory for `at_once` elements of a column: rows of this width, or strings with that many bytes in all. */
+static loom_status take_visited(const loom_map *map, uint32_t column, uint64_t at_once, uint64_t width, visited *one)
+{
+    const uint64_t offsets = (at_once + 1) * sizeof(uint64_t);
+    release_visited(map, one);
+    one->is_strings = (map->variable & column) != 0;
+    one->bytes = one->is_strings ? offsets + width : at_once * width;
+    if (one->bytes == 0)
+        return LOOM_OK;
+    one->memory = loom__allocate(&map->handle.context->machine->allocator, one->bytes, LOOM_MEMORY_HOST, NULL);
+    if (one->memory == NULL)
+        return LOOM_OUT_OF_MEMORY;
+    if (one->is_strings) {
+        one->out = (loom_strings_out){
+            .offsets = (uint64_t *)(void *)one->memory, .bytes = one->memory + offsets, .byte_room = width};
+        one->strings = (loom_strings){one->out.offsets, one->out.bytes};
+    }
+    return LOOM_OK;
 }
 
 /* What a retrieval writes to, and what a visit reads. */
-static void *column_to(const loom_map *map, uint32_t column, uint64_t at_once, visited *one)
+static void *to_visited(visited *one)
 {
-    const uint64_t offsets = (at_once + 1) * sizeof(uint64_t);
-    if (one->bytes == 0)
-        return NULL;
-    if (!(map->variable & column))
-        return one->memory;
-    one->out = (loom_strings_out){
-        .offsets = (uint64_t *)(void *)one->memory, .bytes = one->memory + offsets, .byte_room = one->bytes - offsets};
-    one->strings = (loom_strings){one->out.offsets, one->out.bytes};
-    return &one->out;
+    return one->is_strings ? (void *)&one->out : one->memory;
 }
 
-static const void *column_from(const loom_map *map, uint32_t column, const visited *one)
+static const void *from_visited(const visited *one)
 {
-    if (one->bytes == 0)
-        return NULL;
-    return map->variable & column ? (const void *)&one->strings : one->memory;
+    return one->is_strings ? (const void *)&one->strings : one->memory;
+}
+
+/* The next pairs. A string that is longer than the memory for all gets more: a table may allow far longer strings than
+ * it has. */
+static loom_status next_visited(loom_cursor *cursor, visited *keys, visited *values, uint64_t at_once, uint64_t *got,
+                                loom_stream stream)
+{
+    const loom_map *map = cursor->map;
+    const loom_status status = loom_cursor_next(cursor, to_visited(keys), to_visited(values), at_once, got, stream);
+    if (status != LOOM_TOO_SMALL)
+        return status;
+    if (keys->is_strings && keys->out.needed > keys->out.byte_room)
+        RETURN_IF_FAILED(take_visited(map, LOOM__VARIABLE_KEYS, at_once, keys->out.needed, keys));
+    if (values->is_strings && values->out.needed > values->out.byte_room)
+        RETURN_IF_FAILED(take_visited(map, LOOM__VARIABLE_VALUES, at_once, values->out.needed, values));
+    return loom_cursor_next(cursor, to_visited(keys), to_visited(values), at_once, got, stream);
 }
 
 static loom_status visit_all(loom_cursor *cursor, visited *keys, visited *values, uint64_t at_once, loom_visit visit,
                              void *user, int *stopped, loom_stream stream)
 {
-    const loom_map *map = cursor->map;
-    void *to_keys = column_to(map, LOOM__VARIABLE_KEYS, at_once, keys);
-    void *to_values = column_to(map, LOOM__VARIABLE_VALUES, at_once, values);
     uint64_t got;
     do { /* ends: each round brings pairs or is the last */
-        RETURN_IF_FAILED(loom_cursor_next(cursor, to_keys, to_values, at_once, &got, stream));
+        RETURN_IF_FAILED(next_visited(cursor, keys, values, at_once, &got, stream));
         if (got > 0)
-            *stopped = visit(user, column_from(map, LOOM__VARIABLE_KEYS, keys),
-                             column_from(map, LOOM__VARIABLE_VALUES, values), got);
+            *stopped = visit(user, from_visited(keys), from_visited(values), got);
     } while (got > 0 && *stopped == 0);
     return LOOM_OK;
 }
@@ -176,24 +208,22 @@ static loom_status visit_all(loom_cursor *cursor, visited *keys, visited *values
 loom_status loom_map_for_each(loom_map *map, loom_visit visit, void *user, int *stopped, loom_stream stream)
 {
     loom_cursor *cursor;
+    visited keys = {0}, values = {0};
     int last = 0;
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(visit == NULL, LOOM_INVALID_ARGUMENT, "visit is NULL");
-    const loom_allocator *allocator = &map->handle.context->machine->allocator;
     const uint64_t fit = VISITED_BYTES / ((uint64_t)map->key_bytes + map->value_bytes);
     const uint64_t at_once = fit < 1 ? 1 : fit < VISITED_AT_ONCE ? fit : VISITED_AT_ONCE;
-    visited keys = {.bytes = bytes_of_column(map, LOOM__VARIABLE_KEYS, at_once)};
-    visited values = {.bytes = bytes_of_column(map, LOOM__VARIABLE_VALUES, at_once)};
-    const uint64_t keys_bytes = (keys.bytes + 7) / 8 * 8, bytes = keys_bytes + values.bytes;
     RETURN_IF_FAILED(loom_map_cursor_open(map, &cursor, NULL, stream));
-    unsigned char *buffer = loom__allocate(allocator, bytes, LOOM_MEMORY_HOST, NULL);
-    loom_status status = LOOM_OUT_OF_MEMORY;
-    if (buffer != NULL) {
-        keys.memory = buffer;
-        values.memory = buffer + keys_bytes;
+    loom_status status = take_visited(map, LOOM__VARIABLE_KEYS, at_once,
+                                      map->variable & LOOM__VARIABLE_KEYS ? VISITED_BYTES : map->key_bytes, &keys);
+    if (status == LOOM_OK)
+        status = take_visited(map, LOOM__VARIABLE_VALUES, at_once,
+                              map->variable & LOOM__VARIABLE_VALUES ? VISITED_BYTES : map->value_bytes, &values);
+    if (status == LOOM_OK)
         status = visit_all(cursor, &keys, &values, at_once, visit, user, &last, stream);
-    }
-    loom__release(allocator, buffer, bytes, LOOM_MEMORY_HOST, NULL);
+    release_visited(map, &keys);
+    release_visited(map, &values);
     loom_cursor_close(cursor);
     if (stopped != NULL)
         *stopped = last;

@@ -87,23 +87,35 @@ loom_status loom__map_reserve_room(loom_map *map, uint64_t values, loom_stream s
     return status;
 }
 
-loom_status loom_map_shrink(loom_map *map, loom_stream stream)
+/* Moves the table into the smallest one that holds its keys and values. *moved: it was larger. */
+static loom_status shrink_once(loom_map *map, int *moved, loom_stream stream)
 {
     loom__room least = {0};
-    RETURN_IF_FAILED(loom__map_check(map, stream));
-    RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
     const loom__room now = loom__map_table_room(map->handle.table);
-    loom_status status = loom__map_table_size(map->handle.table, &least.capacity, stream);
-    if (status == LOOM_OK)
-        status = loom__map_table_values(map->handle.table, &least.values, stream);
+    *moved = 0;
+    RETURN_IF_FAILED(loom__map_table_size(map->handle.table, &least.capacity, stream));
+    RETURN_IF_FAILED(loom__map_table_values(map->handle.table, &least.values, stream));
     if (least.capacity > now.capacity) /* a table may hold more keys than its capacity */
         least.capacity = now.capacity;
-    if (status == LOOM_OK && (least.capacity < now.capacity || least.values < now.values) &&
-        loom__map_is_smaller(map, least)) {
-        status = loom__map_table_resize(map->handle.table, least, stream);
-        map->handle.generation += status == LOOM_OK;
-        map->limited_at = UINT64_MAX;
-    }
+    if ((least.capacity == now.capacity && least.values >= now.values) || !loom__map_is_smaller(map, least))
+        return LOOM_OK;
+    RETURN_IF_FAILED(loom__map_table_resize(map->handle.table, least, stream));
+    *moved = 1;
+    map->handle.generation++;
+    return LOOM_OK;
+}
+
+loom_status loom_map_shrink(loom_map *map, loom_stream stream)
+{
+    int moved;
+    RETURN_IF_FAILED(loom__map_check(map, stream));
+    RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
+    loom_status status = shrink_once(map, &moved, stream);
+    /* A string that replaced a longer one has a piece of the longer one's size until it moves: how many bytes all
+     * strings need is known only then. If the second move fails, the table is smaller all the same. */
+    if (status == LOOM_OK && moved && map->variable & LOOM__VARIABLE_VALUES)
+        (void)shrink_once(map, &moved, stream);
+    map->limited_at = UINT64_MAX;
     loom__handle_leave(&map->handle, LOOM__ACCESS_ALONE, stream);
     return status;
 }

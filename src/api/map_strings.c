@@ -1,4 +1,4 @@
-/* Byte strings at the API: batches of strings become references, and strings are written to the caller's arrays. */
+/* Byte strings are written to the caller's arrays: values that are found, and whole tables. */
 #include "api/check.h"
 #include "api/map.h"
 #include "core/error.h"
@@ -7,100 +7,6 @@
 #include <string.h>
 
 enum { PAIRS_AT_ONCE = 1 << 14, PAIRS_AT_ONCE_ON_DEVICE = 1 << 18 /* that are retrieved at once */ };
-
-/* ---- references ---- */
-
-int loom__strings_on_host(const loom_map *map)
-{
-    return map->handle.context->machine->ops->reaches == NULL;
-}
-
-int loom__strings_reached(const loom_map *map, const void *array)
-{
-    loom__machine *machine = map->handle.context->machine;
-    return machine->ops->reaches == NULL || machine->ops->reaches(machine, array);
-}
-
-/* Copies the bytes of a batch to where the machine reads them. */
-static loom_status bring(const loom_map *map, const loom_strings *given, const loom__strings_told *told,
-                         loom__brought *brought, loom_stream stream)
-{
-    loom__machine *machine = map->handle.context->machine;
-    brought->bytes = told->end - told->begin;
-    brought->memory = loom__allocate(&machine->allocator, brought->bytes, LOOM_MEMORY_TEMPORARY, stream);
-    brought->failed = brought->memory == NULL;
-    if (brought->memory == NULL)
-        return LOOM_OUT_OF_MEMORY;
-    return machine->ops->write_table(machine, brought->memory, (const unsigned char *)given->bytes + told->begin,
-                                     brought->bytes, stream);
-}
-
-loom_status loom__strings_refer(const loom_map *map, uint32_t column, const loom_strings *given, uint64_t first,
-                                uint64_t n, loom__string *to, loom__brought *brought, uint64_t *bytes,
-                                loom_stream stream)
-{
-    static const unsigned char nothing; /* empty strings have an address, too */
-    const int keys = column == LOOM__VARIABLE_KEYS;
-    const char *name = keys ? "keys" : "values";
-    loom__machine *machine = map->handle.context->machine;
-    const uint64_t *offsets = given->offsets + first, most = keys ? map->most_key_bytes : map->most_value_bytes;
-    const uint64_t base = (uint64_t)(uintptr_t)(given->bytes != NULL ? given->bytes : &nothing);
-    const int reached = given->bytes == NULL || loom__strings_reached(map, given->bytes);
-    loom__strings_told told;
-    if (brought != NULL)
-        *brought = (loom__brought){0};
-    RETURN_IF_FAILED(machine->ops->refer_strings(machine, offsets, base, n, most, to, &told, stream));
-    RETURN_ERROR_IF(told.falling != UINT64_MAX, LOOM_INVALID_ARGUMENT,
-                    "%s: string %llu ends before it begins; offsets must ascend", name,
-                    (unsigned long long)(first + told.falling));
-    RETURN_ERROR_IF(given->bytes == NULL && told.end != told.begin, LOOM_INVALID_ARGUMENT,
-                    "%s: bytes is NULL, and not all strings are empty", name);
-    *bytes = told.bytes;
-    if (to == NULL || reached || told.end == told.begin)
-        return LOOM_OK;
-    RETURN_IF_FAILED(bring(map, given, &told, brought, stream));
-    return machine->ops->refer_strings(machine, offsets, (uint64_t)(uintptr_t)brought->memory - told.begin, n, most, to,
-                                       &told, stream);
-}
-
-void loom__strings_give_back(const loom_map *map, loom__brought *brought, loom_stream stream)
-{
-    loom__release(&map->handle.context->machine->allocator, brought->memory, brought->bytes, LOOM_MEMORY_TEMPORARY,
-                  stream);
-    brought->memory = NULL;
-}
-
-/* An offset of a batch. It may lie where only the machine reads. */
-static loom_status read_offset(const loom_map *map, const uint64_t *at, uint64_t *offset, loom_stream stream)
-{
-    loom__machine *machine = map->handle.context->machine;
-    if (machine->ops->reaches != NULL && machine->ops->reaches(machine, at))
-        return machine->ops->read_table(machine, offset, at, sizeof *offset, stream);
-    *offset = *at;
-    return LOOM_OK;
-}
-
-loom_status loom__strings_fit(const loom_map *map, const loom_strings *given, uint64_t first, uint64_t most_bytes,
-                              uint64_t *n, loom_stream stream)
-{
-    uint64_t begin, end, least = 1, most = *n;
-    if (given == NULL || given->bytes == NULL || *n <= 1 || loom__strings_reached(map, given->bytes))
-        return LOOM_OK;
-    RETURN_IF_FAILED(read_offset(map, given->offsets + first, &begin, stream));
-    RETURN_IF_FAILED(read_offset(map, given->offsets + first + *n, &end, stream));
-    if (end - begin <= most_bytes)
-        return LOOM_OK;
-    while (least < most - 1) { /* `most` strings have more bytes; ends: the distance becomes less */
-        const uint64_t middle = least + (most - least) / 2;
-        RETURN_IF_FAILED(read_offset(map, given->offsets + first + middle, &end, stream));
-        if (end - begin <= most_bytes)
-            least = middle;
-        else
-            most = middle;
-    }
-    *n = least;
-    return LOOM_OK;
-}
 
 /* ---- find ---- */
 
@@ -112,7 +18,7 @@ typedef struct string_query {
     uint64_t room;
     uint8_t *status;
     loom_stream stream;
-    uint64_t at_once; /* keys of a part; the arrays below have room for so many */
+    loom__string_parts parts; /* the arrays below have room for parts.at_once keys */
     loom__string *found, *references;
     uint64_t *places; /* [at_once + 1] */
 } string_query;
@@ -129,38 +35,24 @@ static loom_status find_part(loom_map *map, const string_query *query, uint64_t 
                          .n = n,
                          .result = result,
                          .stream = query->stream};
-    loom__brought brought = {0};
     loom__places_told told;
-    uint64_t in_batch;
-    loom_status status = LOOM_OK;
-    if (map->variable & LOOM__VARIABLE_KEYS && n > 0)
-        status = loom__strings_refer(map, LOOM__VARIABLE_KEYS, query->keys, first, n, query->references, &brought,
-                                     &in_batch, query->stream);
-    if (map->variable & LOOM__VARIABLE_KEYS)
+    uint64_t in_room = 0, heap_bytes;
+    if (map->variable & LOOM__VARIABLE_KEYS) {
         batch.keys = query->references;
-    if (status == LOOM_OK)
-        status = loom__map_table_find(map->handle.table, &batch);
-    if (status == LOOM_OK)
-        status =
-            machine->ops->place_strings(machine, query->found, n, *at, UINT64_MAX, query->places, &told, query->stream);
-    if (status == LOOM_OK)
-        status = machine->ops->read_table(machine, query->offsets + first, query->places,
-                                          (n + 1) * sizeof *query->offsets, query->stream);
-    if (status == LOOM_OK && copies && n > 0 && told.end <= query->room)
-        status = machine->ops->copy_strings(machine, query->found, n, query->places, query->bytes, query->stream);
-    if (status == LOOM_OK)
-        *at = told.end;
-    loom__strings_give_back(map, &brought, query->stream);
-    return status;
-}
-
-/* Keys of the part that begins at `first`. */
-static loom_status size_of_part(const loom_map *map, const string_query *query, uint64_t first, uint64_t *n)
-{
-    *n = query->n - first < query->at_once ? query->n - first : query->at_once;
-    if (!(map->variable & LOOM__VARIABLE_KEYS))
-        return LOOM_OK;
-    return loom__strings_fit(map, query->keys, first, LOOM__BROUGHT_AT_ONCE, n, query->stream);
+        if (n > 0)
+            RETURN_IF_FAILED(
+                loom__string_part_refer(&query->parts, 0, first, n, query->references, &in_room, &heap_bytes));
+    }
+    RETURN_IF_FAILED(loom__map_table_find(map->handle.table, &batch));
+    RETURN_IF_FAILED(
+        machine->ops->place_strings(machine, query->found, n, *at, UINT64_MAX, query->places, &told, query->stream));
+    RETURN_IF_FAILED(machine->ops->read_table(machine, query->offsets + first, query->places,
+                                              (n + 1) * sizeof *query->offsets, query->stream));
+    if (copies && n > 0 && told.end <= query->room)
+        RETURN_IF_FAILED(
+            machine->ops->copy_strings(machine, query->found, n, query->places, query->bytes, query->stream));
+    *at = told.end;
+    return LOOM_OK;
 }
 
 /* One pass over all keys. An empty batch has a part, too. */
@@ -172,7 +64,7 @@ static loom_status find_in_parts(loom_map *map, const string_query *query, int c
     *sum = (loom_result){.status = LOOM_OK, .keys = query->n};
     do {
         loom_result part = {0};
-        RETURN_IF_FAILED(size_of_part(map, query, first, &n));
+        RETURN_IF_FAILED(loom__string_part_size(&query->parts, first, &n));
         RETURN_IF_FAILED(find_part(map, query, first, n, copies, needed, &part));
         sum->ok += part.ok;
         sum->not_found += part.not_found;
@@ -186,7 +78,7 @@ static loom_status find_in_parts(loom_map *map, const string_query *query, int c
 static loom_status find_strings(loom_map *map, const string_query *query, uint64_t *needed, loom_result *result)
 {
     uint64_t n;
-    RETURN_IF_FAILED(size_of_part(map, query, 0, &n));
+    RETURN_IF_FAILED(loom__string_part_size(&query->parts, 0, &n));
     const int in_one = n == query->n;
     RETURN_IF_FAILED(find_in_parts(map, query, in_one && query->bytes != NULL, needed, result));
     if (query->bytes == NULL)
@@ -228,6 +120,29 @@ static loom_status check_find(loom_map *map, const void *keys, const string_quer
     return loom__check_arrays(arrays, 4, query->n);
 }
 
+/* Takes memory for references and places, and enters the table. */
+static loom_status find_with_memory(loom_map *map, string_query *query, uint64_t *needed, loom_result *result)
+{
+    const loom_allocator *allocator = &map->handle.context->machine->allocator;
+    const uint64_t at_once = query->parts.at_once;
+    const uint64_t references = at_once * (map->variable & LOOM__VARIABLE_KEYS ? 2 : 1);
+    const uint64_t bytes = references * sizeof(loom__string) + (at_once + 1) * sizeof *query->places;
+    query->found = loom__allocate(allocator, bytes, LOOM_MEMORY_TEMPORARY, query->stream);
+    if (query->found == NULL)
+        return LOOM_OUT_OF_MEMORY;
+    query->references = query->found + at_once;
+    query->places = (uint64_t *)(void *)(query->found + references);
+    loom_status status = loom__handle_enter(&map->handle, LOOM__ACCESS_FIND, query->stream);
+    if (status == LOOM_OK) {
+        status = find_strings(map, query, needed, result);
+        if (status == LOOM_OK)
+            loom__map_note_call(map, LOOM__ACCESS_FIND, query->n, LOOM_ROUTE_NONE);
+        loom__handle_leave(&map->handle, LOOM__ACCESS_FIND, query->stream);
+    }
+    loom__release(allocator, query->found, bytes, LOOM_MEMORY_TEMPORARY, query->stream);
+    return status;
+}
+
 loom_status loom_map_find_strings(loom_map *map, const void *keys, uint64_t n, uint64_t *offsets, void *bytes,
                                   uint64_t room, uint64_t *needed, uint8_t *status, loom_result *result,
                                   loom_stream stream)
@@ -241,28 +156,17 @@ loom_status loom_map_find_strings(loom_map *map, const void *keys, uint64_t n, u
                           .stream = stream};
     RETURN_IF_FAILED(check_find(map, keys, &query));
     loom__machine *machine = map->handle.context->machine;
-    const loom_allocator *allocator = &machine->allocator;
     const int strings = (map->variable & LOOM__VARIABLE_KEYS) != 0;
-    query.at_once = loom__strings_at_once(map) < n ? loom__strings_at_once(map) : n > 0 ? n : 1;
-    const uint64_t references = query.at_once * (strings ? 2 : 1);
-    const uint64_t memory_bytes = references * sizeof(loom__string) + (query.at_once + 1) * sizeof *query.places;
     loom_result own = {0};
-    uint64_t in_all = 0, in_batch;
-    query.found = loom__allocate(allocator, memory_bytes, LOOM_MEMORY_TEMPORARY, stream);
-    if (query.found == NULL)
-        return LOOM_OUT_OF_MEMORY;
-    query.references = query.found + query.at_once;
-    query.places = (uint64_t *)(void *)(query.found + references);
-    loom_status outcome = LOOM_OK;
-    if (strings && n > 0) /* before anything is written */
-        outcome = loom__strings_refer(map, LOOM__VARIABLE_KEYS, keys, 0, n, NULL, NULL, &in_batch, stream);
-    if (outcome == LOOM_OK)
-        outcome = loom__handle_enter(&map->handle, LOOM__ACCESS_FIND, stream);
-    if (outcome == LOOM_OK) {
-        outcome = find_strings(map, &query, &in_all, &own);
-        loom__handle_leave(&map->handle, LOOM__ACCESS_FIND, stream);
-    }
-    loom__release(allocator, query.found, memory_bytes, LOOM_MEMORY_TEMPORARY, stream);
+    uint64_t in_all = 0;
+    query.parts = (loom__string_parts){.map = map,
+                                       .n = n,
+                                       .at_once = loom__strings_at_once(map),
+                                       .written = {{offsets, (n + 1) * sizeof *offsets}, {bytes, room}, {status, n}},
+                                       .stream = stream};
+    RETURN_IF_FAILED(loom__string_parts_prepare(&query.parts, strings && n > 0 ? keys : NULL, NULL));
+    const loom_status outcome = find_with_memory(map, &query, &in_all, &own);
+    loom__string_parts_give_back(&query.parts);
     RETURN_IF_FAILED(outcome);
     if (needed != NULL)
         *needed = in_all;

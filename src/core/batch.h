@@ -105,6 +105,8 @@ typedef struct loom__survey {
     uint64_t in_heap, heap_end, heap_used, longest_list;
     /* Tables with strings: bytes of all strings. The three numbers about the heap are in bytes then. */
     uint64_t string_bytes;
+    /* Multimaps: there was no memory to look for lists that overlap. */
+    uint64_t overlaps_unknown;
 } loom__survey;
 
 /* What a scan of a whole filter finds. */

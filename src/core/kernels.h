@@ -85,6 +85,10 @@ typedef struct loom__map_kernels {
     /* Multimaps only. A build that refuses keys costs no more than any other. So a table that has a capacity is built
      * without an estimate of its keys, and again if it refuses some. */
     int tries_builds;
+
+    /* Bytes of temporary memory for copies of a batch of n keys whose arrays lie in host memory, beyond what bulk_bytes
+     * tells, at most. Optional: none. */
+    uint64_t (*host_array_bytes)(loom__machine *machine, const void *view, uint64_t n);
 } loom__map_kernels;
 
 typedef struct loom__filter_kernels {

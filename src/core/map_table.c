@@ -71,6 +71,10 @@ loom_status loom__map_table_measure(loom__machine *machine, const loom_map_confi
     const uint32_t variable = loom__variable_columns(is.key_bytes, is.value_bytes);
     const uint64_t columns = (variable & LOOM__VARIABLE_KEYS ? 1 : 0) + (variable & LOOM__VARIABLE_VALUES ? 1 : 0);
     const uint64_t references = n * columns * sizeof(loom__string);
+    if (kernels->host_array_bytes != NULL)
+        memory->host_array_bytes = kernels->host_array_bytes(machine, table.view, n);
+    if (machine->ops->reaches != NULL && columns > 0)
+        memory->host_array_bytes += loom__brought_bytes(config->string_bytes, columns);
     if (kernels->bulk_bytes == NULL)
         return LOOM_OK;
     memory->build_bytes = kernels->bulk_bytes(machine, table.view, n, LOOM_KEEP, 0);
@@ -533,5 +537,7 @@ loom_status loom__map_table_restored(loom__table *table, const char *path, loom_
     RETURN_ERROR_IF(survey.first_bad != UINT64_MAX || survey.size != size, LOOM_BAD_FILE,
                     "the contents of %s are not a table: %llu keys instead of %llu, or keys out of place", path,
                     (unsigned long long)survey.size, (unsigned long long)size);
+    RETURN_ERROR_IF(survey.overlaps_unknown != 0, LOOM_OUT_OF_MEMORY,
+                    "there is no memory to check %s: a bit for each value for which it has room", path);
     return LOOM_OK;
 }

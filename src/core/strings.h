@@ -36,6 +36,22 @@ LOOM_BOTH uint32_t loom__variable_columns(uint32_t key_bytes, uint32_t value_byt
            (value_bytes == LOOM_VARIABLE ? (uint32_t)LOOM__VARIABLE_VALUES : 0);
 }
 
+/* Bytes of a column that are brought to the machine at once, unless a single string has more: larger batches go in
+ * parts. They go to room of such a size. */
+#define LOOM__BROUGHT_AT_ONCE ((uint64_t)1 << 30)
+
+LOOM_BOTH uint64_t loom__string_room(uint64_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+/* The room for strings of so many bytes in so many columns, at most. */
+LOOM_BOTH uint64_t loom__brought_bytes(uint64_t bytes, uint64_t columns)
+{
+    const uint64_t most = columns * LOOM__BROUGHT_AT_ONCE;
+    return loom__string_room(bytes < most ? bytes : most) + columns * 64;
+}
+
 /* Bytes of a row of a batch, given the width of a config or a file. */
 LOOM_BOTH uint32_t loom__row_width(uint32_t bytes)
 {

@@ -161,6 +161,22 @@ void counting_limit(counting_allocator *c, uint64_t bytes)
     write_locked(c, &c->limit, bytes);
 }
 
+void check_never_loaded(counting_allocator *c, loom_context *context, const char *path)
+{
+    loom_map *const untouched = (loom_map *)(uintptr_t)0x1234;
+    uint64_t refused = 0, before;
+    do {
+        loom_map *map = untouched;
+        CHECK_LT(++refused, 1000);
+        test_note("request %llu refused", (unsigned long long)refused);
+        before = counting_requests(c);
+        counting_fail_at(c, refused);
+        CHECK_REFUSED_EITHER(loom_map_load(context, path, &map, NULL), LOOM_BAD_FILE, LOOM_OUT_OF_MEMORY);
+        counting_fail_at(c, 0);
+        CHECK(map == untouched);
+    } while (counting_requests(c) - before >= refused);
+}
+
 loom_context *make_counting_context(test_run *t, counting_allocator *c, uint32_t threads)
 {
     loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;

@@ -22,6 +22,8 @@ void counting_fail_at(counting_allocator *c, uint64_t n);
 void counting_fail_at_both(counting_allocator *c, uint64_t n, uint64_t m);
 /* Every request fails that would bring the bytes out above the limit. 0: no limit. */
 void counting_limit(counting_allocator *c, uint64_t bytes);
+/* Loads a crafted file, whose n-th request fails, n = 1, 2, ... until none does: it is refused each time. */
+void check_never_loaded(counting_allocator *c, loom_context *context, const char *path);
 loom_context *make_counting_context(test_run *t, counting_allocator *c, uint32_t threads);
 
 #endif

@@ -100,9 +100,8 @@ static loom_status find(loom__machine *machine, const void *view, const loom__ba
 
 enum {
     QUERY_PARTS = 1024,   /* at most; their sums are on the stack */
-    LONG_LIST = 1 << 18,  /* values: such lists are copied by all threads together */
-    LIST_PIECE = 1 << 16, /* values of a long list that a thread copies at a time; of wide values fewer: */
-    WIDE_PIECE = 1 << 19, /*   bytes */
+    LONG_LIST = 1 << 20,  /* bytes: such lists are copied by all threads together */
+    LIST_PIECE = 1 << 18, /* bytes of a long list that a thread copies at a time */
     LISTS_AHEAD = 16,     /* handles between prefetch and copy */
     CHAINS_AT_ONCE = 32   /* chains whose pieces are copied by turns */
 };
@@ -203,19 +202,20 @@ LOOM_LANE void copy_part_of(uint64_t bytes, query_work *work, uint64_t part)
     uint32_t chain_count = 0;
     for (uint64_t i = begin; i < end; i++) {
         const uint64_t handle = work->handles[i], count = asked_count(work, handle);
+        const int is_long = count * bytes >= LONG_LIST;
         unsigned char *const to = (unsigned char *)work->query->values + at * bytes;
         if (work->copies && i + LISTS_AHEAD < end)
             __builtin_prefetch(multi_value_at(view, list_first(work->handles[i + LISTS_AHEAD])));
         work->handles[i] = at;
-        if (work->copies && count < LONG_LIST && list_in_heap(handle) && list_is_linked(handle))
+        if (work->copies && !is_long && list_in_heap(handle) && list_is_linked(handle))
             chains[chain_count++] = (chain_copy){list_first(handle), list_count(handle), count, 1, to};
-        else if (work->copies && count < LONG_LIST)
+        else if (work->copies && !is_long)
             copy_values(bytes, view, handle, count, to);
         if (chain_count == CHAINS_AT_ONCE) {
             copy_chains(view, chains, chain_count);
             chain_count = 0;
         }
-        long_lists += count >= LONG_LIST;
+        long_lists += (uint64_t)is_long;
         at += count;
     }
     copy_chains(view, chains, chain_count);
@@ -238,14 +238,14 @@ static void copy_part(void *argument, uint64_t part)
 typedef struct long_copy {
     unsigned char *to;
     const unsigned char *from;
-    uint64_t bytes, piece;
+    uint64_t bytes;
 } long_copy;
 
 static void copy_piece(void *argument, uint64_t index)
 {
     const long_copy *copy = argument;
-    const uint64_t at = index * copy->piece, left = copy->bytes - at;
-    memcpy(copy->to + at, copy->from + at, left < copy->piece ? left : copy->piece);
+    const uint64_t at = index * LIST_PIECE, left = copy->bytes - at;
+    memcpy(copy->to + at, copy->from + at, left < LIST_PIECE ? left : LIST_PIECE);
 }
 
 /* Copies the first `count` values of a list, each piece of it by all threads. */
@@ -258,9 +258,8 @@ static void copy_long_list(const loom__multi_view *view, uint64_t handle, uint64
         const uint64_t left = count > piece.before ? count - piece.before : 0;
         long_copy copy = {.to = to + piece.before * bytes,
                           .from = multi_value_at(view, piece.place),
-                          .bytes = (left < piece.count ? left : piece.count) * bytes,
-                          .piece = multi_has_numbers(view) ? LIST_PIECE * bytes : WIDE_PIECE};
-        loom__pool_run(pool, (copy.bytes + copy.piece - 1) / copy.piece, copy_piece, &copy);
+                          .bytes = (left < piece.count ? left : piece.count) * bytes};
+        loom__pool_run(pool, (copy.bytes + LIST_PIECE - 1) / LIST_PIECE, copy_piece, &copy);
         if (!piece.linked)
             return;
     }
@@ -274,7 +273,7 @@ static void copy_long_lists(query_work *work, loom__pool *pool)
     for (uint64_t i = 0; i < query->n && work->long_lists > 0; i++) {
         const uint64_t count = query->offsets[i + 1] - query->offsets[i];
         uint64_t handle;
-        if (count < LONG_LIST)
+        if (count * view->value_bytes < LONG_LIST)
             continue;
         find_handles(&work->in, query->keys, i, 1, &handle, NULL, NULL, &(loom__cpu_counts){0});
         copy_long_list(view, handle, count, (unsigned char *)query->values + query->offsets[i] * view->value_bytes,
@@ -374,7 +373,7 @@ static loom_status write_batch(loom__machine *machine, const void *view, const l
 typedef struct survey_work {
     const loom__multi_view *view;
     loom__table_slots slots;
-    uint64_t *taken; /* a bit for each value of the heap that belongs to a list; NULL: no memory for them */
+    uint64_t *taken; /* a bit for each value of the heap that belongs to a list; NULL: lists may overlap */
     loom__survey sums;
     uint64_t lowest_bad_inverted;
 } survey_work;
@@ -457,6 +456,7 @@ static loom_status survey(loom__machine *machine, const void *any_view, loom__su
         memset(work.taken, 0, bytes);
     loom__pool_run(((loom__cpu_machine_state *)machine)->pool, view->directory.partitions, survey_part, &work);
     loom__release(&machine->allocator, work.taken, bytes, LOOM_MEMORY_HOST, NULL);
+    found->overlaps_unknown = work.taken == NULL;
     found->pairs = work.sums.pairs;
     found->in_heap = work.sums.in_heap;
     found->heap_used = view->lists->used;

@@ -272,15 +272,25 @@ loom_status cuda_plan_in_order(const cuda_map_call *call, cuda_in_order_plan *pl
     return LOOM_OK;
 }
 
-uint64_t cuda_in_order_bytes(const cuda_state *cuda, loom__slot_kind kind, uint64_t n)
+static uint64_t plan_bytes(const cuda_state *cuda, loom__slot_kind kind, uint64_t n, bool staged)
 {
     const cuda_device_scope scope(cuda);
     cuda_in_order_plan plan;
     if (scope.status != LOOM_OK || n == 0)
         return 0;
-    if (lay_out(kind, cuda_in_order_slice(cuda, n), false, false, &plan) != cudaSuccess)
+    if (lay_out(kind, cuda_in_order_slice(cuda, n), staged, staged, &plan) != cudaSuccess)
         cudaGetLastError(); /* the call that needs the memory will report the error */
     return plan.bytes;
+}
+
+uint64_t cuda_in_order_bytes(const cuda_state *cuda, loom__slot_kind kind, uint64_t n)
+{
+    return plan_bytes(cuda, kind, n, false);
+}
+
+uint64_t cuda_in_order_host_bytes(const cuda_state *cuda, loom__slot_kind kind, uint64_t n)
+{
+    return plan_bytes(cuda, kind, n, true) - plan_bytes(cuda, kind, n, false);
 }
 
 loom_status cuda_insert_in_order(cuda_map_call *call, const cuda_in_order_table *table, const cuda_in_order_plan *plan,

@@ -181,6 +181,8 @@ loom_status cuda_plan_in_order(const cuda_map_call *call, cuda_in_order_plan *pl
 
 /* Bytes of a plan for n keys in arrays on the device; 0 if n is 0 or the device is not usable. */
 uint64_t cuda_in_order_bytes(const cuda_state *cuda, loom__slot_kind kind, uint64_t n);
+/* What the workspace needs in addition if the arrays lie in host memory. */
+uint64_t cuda_in_order_host_bytes(const cuda_state *cuda, loom__slot_kind kind, uint64_t n);
 
 /* Inserts all slices and finishes the call. Takes a ticket. Gives the workspace back, which begins with the plan's
  * memory. A failure leaves the table unchanged if nothing that clears, builds or inserts has been launched yet. */

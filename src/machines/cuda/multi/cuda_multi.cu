@@ -201,4 +201,5 @@ const loom__map_kernels cuda_multi_kernels = {
     cuda_multi_find_all,
     cuda_multi_erase_pairs,
     1, /* tries_builds */
+    cuda_multi_host_array_bytes,
 };

@@ -31,6 +31,7 @@ loom_status cuda_multi_find_all(loom__machine *machine, const void *any_view, co
 loom_status cuda_multi_insert(loom__machine *machine, const void *any_view, const loom__batch *batch);
 uint64_t cuda_multi_bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n, uint32_t flags,
                                int with_status);
+uint64_t cuda_multi_host_array_bytes(loom__machine *machine, const void *any_view, uint64_t n);
 loom_status cuda_multi_erase(loom__machine *machine, const void *any_view, const loom__batch *batch);
 loom_status cuda_multi_erase_pairs(loom__machine *machine, const void *any_view, const loom__batch *batch);
 loom_status cuda_multi_survey(loom__machine *machine, const void *any_view, loom__survey *found, loom_stream stream);

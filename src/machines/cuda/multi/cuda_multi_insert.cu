@@ -665,3 +665,11 @@ uint64_t cuda_multi_bulk_bytes(loom__machine *machine, const void *any_view, uin
     const uint64_t by_partition = cuda_multi_partition_bytes((const cuda_state *)machine, view, pairs, n);
     return by_runs > by_partition ? by_runs : by_partition;
 }
+
+/* As bring_arrays, with a status array. */
+uint64_t cuda_multi_host_array_bytes(loom__machine *machine, const void *any_view, uint64_t n)
+{
+    const loom__multi_view *view = static_cast<const loom__multi_view *>(any_view);
+    (void)machine;
+    return n > CUDA_SORT_MOST ? 0 : n * ((multi_has_rows(view) ? multi_key_bytes(view) : 0) + view->value_bytes + 1);
+}

@@ -380,6 +380,12 @@ uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n, ui
     return order > bytes ? order : bytes;
 }
 
+uint64_t host_array_bytes(loom__machine *machine, const void *any_view, uint64_t n)
+{
+    const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
+    return cuda_in_order_host_bytes((const cuda_state *)machine, (loom__slot_kind)view->kind, n);
+}
+
 } // namespace
 
 cudaError_t cuda_open_launch(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch, cuda_op op,
@@ -415,4 +421,5 @@ const loom__map_kernels cuda_open_kernels = {
     NULL, /* find_all, erase_pairs: multimaps */
     NULL,
     0,
+    host_array_bytes,
 };

@@ -352,6 +352,12 @@ uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n, ui
     return order > 0 ? order + lists : 0;
 }
 
+uint64_t host_array_bytes(loom__machine *machine, const void *any_view, uint64_t n)
+{
+    const loom__perfect_view *view = static_cast<const loom__perfect_view *>(any_view);
+    return cuda_in_order_host_bytes((const cuda_state *)machine, (loom__slot_kind)view->kind, n);
+}
+
 } // namespace
 
 /* ---- lists ---- */
@@ -464,4 +470,5 @@ const loom__map_kernels cuda_perfect_kernels = {
     NULL, /* find_all, erase_pairs: multimaps */
     NULL,
     0,
+    host_array_bytes,
 };

@@ -233,4 +233,5 @@ const loom__map_kernels cuda_rows_kernels = {
     NULL, /* find_all, erase_pairs: multimaps */
     NULL,
     0,
+    NULL, /* host_array_bytes: rows pass through staging buffers */
 };
