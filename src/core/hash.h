@@ -53,12 +53,32 @@ LOOM_LANE uint64_t loom__hash_round(uint64_t x, uint64_t multiplier)
     return x ^ (x >> 32);
 }
 
+/* The multipliers of the three rounds. */
+typedef struct loom__hash_factors {
+    uint64_t first, second, third;
+} loom__hash_factors;
+
+LOOM_LANE loom__hash_factors loom__hash_factors_of_keys(void)
+{
+    loom__hash_factors factors;
+    factors.first = 0xd6e8feb86659fd93u;
+    factors.second = 0xa0761d6478bd642fu;
+    factors.third = 0xe7037ed1a0b428dbu;
+    return factors;
+}
+
+/* loom__hash_key for a caller that holds the factors in registers. */
+LOOM_LANE uint64_t loom__hash_key_by(loom__hash_factors factors, uint64_t key, uint32_t key_bytes, loom__seed seed)
+{
+    uint64_t x = loom__hash_round(key ^ seed.before, factors.first);
+    x = loom__hash_round(x ^ seed.between, factors.second);
+    return key_bytes == 4 ? x : loom__hash_round(x, factors.third);
+}
+
 /* Keys of 4 bytes are widened with zeros. */
 LOOM_LANE uint64_t loom__hash_key(uint64_t key, uint32_t key_bytes, loom__seed seed)
 {
-    uint64_t x = loom__hash_round(key ^ seed.before, 0xd6e8feb86659fd93u);
-    x = loom__hash_round(x ^ seed.between, 0xa0761d6478bd642fu);
-    return key_bytes == 4 ? x : loom__hash_round(x, 0xe7037ed1a0b428dbu);
+    return loom__hash_key_by(loom__hash_factors_of_keys(), key, key_bytes, seed);
 }
 
 /* The key of 8 bytes that has this hash. The multipliers are the inverses of those above, modulo 2^64. A fold by 32 is

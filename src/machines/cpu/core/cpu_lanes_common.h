@@ -35,6 +35,12 @@ LOOM_LANE void lane_prefetch(const void *at)
     __builtin_prefetch(at, 0, 3);
 }
 
+/* Into the L2 cache only. */
+LOOM_LANE void lane_prefetch_far(const void *at)
+{
+    __builtin_prefetch(at, 0, 2);
+}
+
 LOOM_LANE void lane_prefetch_to_write(const void *at)
 {
     __builtin_prefetch(at, 1, 3);

@@ -1,9 +1,11 @@
-/* Lookups in an open table of 4 + 4 bytes with NEON: the home buckets of four keys at a time.
+/* Lookups in an open table with NEON: the home buckets of four keys at a time.
  *
- * For a single key (open_look_at) the compare becomes a number, the number a slot, and the slot a load of the pair.
- * Here the compare itself chooses the value. A line becomes a vector of hits and a vector of values that are zero
- * except in the slot of the key; I1 (open_ops.h) says that there is at most one. Three pairwise additions then sum up
- * the vectors of four keys. cpu_open_fours.h has the loop and the measurements.
+ * For a single key (open_look_at) the compare becomes a number, the number a slot, and the slot an address. Here vectors
+ * go on. I1 (open_ops.h) says that a key is in at most one slot, so what a line tells about it can be added up:
+ *   - Pairs of 4 + 4 bytes: the compare chooses the value. A line becomes a vector of hits and a vector of values that
+ *     are zero except in the slot of the key.
+ *   - Other kinds: the compare chooses the number of the slot, from 1 on. The sum is 0 if the key is not there.
+ * Pairwise additions then sum up the vectors of four keys. cpu_open_stream.h has the loop and the measurements.
  *
  * The loads are plain, as those of open_look_at without `shared`: no writer runs beside these lookups. */
 #ifndef LOOM_CPU_OPEN_NEON_H
@@ -17,10 +19,10 @@
 
 #define CPU_OPEN_HAS_FOURS
 
-/* The lines of four keys. */
+/* The lines of four keys. Hits and numbers of keys of 8 bytes are vectors of two elements. */
 typedef struct open_lines {
-    uint32x4_t hits[4];   /* all ones in the slot of the key */
-    uint32x4_t values[4]; /* the value in that slot; otherwise 0 */
+    uint32x4_t hits[4];   /* PAIR_4_4: all ones in the slot of the key. Otherwise the number of that slot, from 1 on */
+    uint32x4_t values[4]; /* PAIR_4_4: the value in that slot; otherwise 0 */
     uint32x4_t last[4];   /* the last quarter of the line */
 } open_lines;
 
@@ -30,10 +32,9 @@ typedef struct open_four {
     uint32x4_t goes_on; /* all ones: the key is not there, and its filter bit is set */
 } open_four;
 
-LOOM_LANE void open_match_line(const unsigned char *at, const uint32_t *key, open_lines *lines, uint32_t i)
+LOOM_LANE void open_match_pairs(const uint32_t *line, const uint32_t *key, open_lines *lines, uint32_t i)
 {
     const uint32x4_t slots = {~0u, ~0u, ~0u, 0}; /* the last word of a line holds no slot */
-    const uint32_t *line = (const uint32_t *)(const void *)at;
     const uint32x4_t a = vld1q_u32(line), b = vld1q_u32(line + 4), c = vld1q_u32(line + 8), d = vld1q_u32(line + 12);
     const uint32x4_t wanted = vld1q_dup_u32(key);
     const uint32x4_t low = vceqq_u32(vuzp1q_u32(a, b), wanted);
@@ -43,9 +44,51 @@ LOOM_LANE void open_match_line(const unsigned char *at, const uint32_t *key, ope
     lines->last[i] = d;
 }
 
+/* The line's last quarter comes first: the numbers of its last word, which holds no slot, are 0. */
+LOOM_LANE void open_match_4(const uint32_t *line, const uint32_t *key, open_lines *lines, uint32_t i)
+{
+    const uint32x4_t numbers[4] = {{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10, 11, 12}, {13, 14, 0, 0}};
+    const uint32x4_t d = vld1q_u32(line + 12), wanted = vld1q_dup_u32(key);
+    uint32x4_t number = vandq_u32(vceqq_u32(d, wanted), numbers[3]);
+    number = vbslq_u32(vceqq_u32(vld1q_u32(line), wanted), numbers[0], number);
+    number = vbslq_u32(vceqq_u32(vld1q_u32(line + 4), wanted), numbers[1], number);
+    lines->hits[i] = vbslq_u32(vceqq_u32(vld1q_u32(line + 8), wanted), numbers[2], number);
+    lines->last[i] = d;
+}
+
+LOOM_LANE void open_match_8(const uint64_t *line, const uint64_t *key, open_lines *lines, uint32_t i)
+{
+    const uint64x2_t numbers[4] = {{1, 2}, {3, 4}, {5, 6}, {7, 0}};
+    const uint64x2_t d = vld1q_u64(line + 6), wanted = vld1q_dup_u64(key);
+    uint64x2_t number = vandq_u64(vceqq_u64(d, wanted), numbers[3]);
+    number = vbslq_u64(vceqq_u64(vld1q_u64(line), wanted), numbers[0], number);
+    number = vbslq_u64(vceqq_u64(vld1q_u64(line + 2), wanted), numbers[1], number);
+    number = vbslq_u64(vceqq_u64(vld1q_u64(line + 4), wanted), numbers[2], number);
+    lines->hits[i] = vreinterpretq_u32_u64(number);
+    lines->last[i] = vreinterpretq_u32_u64(d);
+}
+
+/* Looks for key `place` in its line, which becomes line i of four. */
+LOOM_LANE void open_match_line(loom__slot_kind kind, uintptr_t line_and_bit, const void *keys, uint64_t place,
+                               open_lines *lines, uint32_t i)
+{
+    const void *line = (const void *)(line_and_bit & ~(uintptr_t)63);
+    if (kind == SLOT_PAIR_4_4)
+        open_match_pairs(line, (const uint32_t *)keys + place, lines, i);
+    else if (slot_key_bytes(kind) == 4)
+        open_match_4(line, (const uint32_t *)keys + place, lines, i);
+    else
+        open_match_8(line, (const uint64_t *)keys + place, lines, i);
+}
+
 LOOM_LANE uint32x4_t open_sum_up(const uint32x4_t of[4])
 {
     return vpaddq_u32(vpaddq_u32(of[0], of[1]), vpaddq_u32(of[2], of[3]));
+}
+
+LOOM_LANE uint64x2_t open_sum_up_two(const uint32x4_t of[2])
+{
+    return vpaddq_u64(vreinterpretq_u64_u32(of[0]), vreinterpretq_u64_u32(of[1]));
 }
 
 /* The filter bits of two keys, all ones or 0. The lowest 6 bits of line_and_bit are the number of the bit. */
@@ -57,16 +100,58 @@ LOOM_LANE uint32x4_t open_two_filters(const uint32x4_t last[2], const uintptr_t 
     return vreinterpretq_u32_u64(vtstq_u64(words, bit));
 }
 
-/* Writes the values of four keys: `absent` for those that were not found. */
-LOOM_LANE open_four open_look_at_four(const open_lines *lines, const uintptr_t line_and_bit[4], uint32_t absent,
-                                      uint32_t values[4])
+/* Writes where the values of two keys lie, and prefetches them: open_value, or `absent` where the slot's number is 0. */
+LOOM_LANE void open_two_values(loom__slot_kind kind, const loom__open_view *view, const uint64_t *absent,
+                               uint64x2_t numbers, const uintptr_t line_and_bit[2], unsigned char *const partition[2],
+                               const unsigned char *value_from[2])
+{
+    const uint64x2_t line = vbicq_u64(vld1q_u64((const uint64_t *)line_and_bit), vdupq_n_u64(63));
+    uint64x2_t at;
+    if (kind == SLOT_KEY_8_VALUE_4) {
+        const uint64x2_t start = vld1q_u64((const uint64_t *)(const void *)partition);
+        const uint64x2_t row = vaddq_u64(start, vdupq_n_u64(open_value_offset(kind, view->buckets) - 4));
+        at = vaddq_u64(vsraq_n_u64(row, vsubq_u64(line, start), 1), vshlq_n_u64(numbers, 2));
+    } else {
+        at = vaddq_u64(vaddq_u64(line, vdupq_n_u64(OPEN_LINE_BYTES - 8)), vshlq_n_u64(numbers, 3));
+    }
+    at = vbslq_u64(vtstq_u64(numbers, numbers), at, vdupq_n_u64((uintptr_t)absent));
+    vst1q_u64((uint64_t *)(void *)value_from, at);
+    lane_prefetch((const void *)vgetq_lane_u64(at, 0));
+    lane_prefetch((const void *)vgetq_lane_u64(at, 1));
+}
+
+/* Writes the values of four keys, or where they lie, from key `index` of the batch on. */
+LOOM_LANE open_four open_look_at_four(loom__slot_kind kind, const loom__open_view *view, const loom__batch *batch,
+                                      const uint64_t *absent, const open_lines *lines, const uintptr_t *line_and_bit,
+                                      unsigned char *const *partition, uint64_t index, const unsigned char **value_from)
 {
     open_four four;
     const uint32x4_t further =
         vuzp1q_u32(open_two_filters(lines->last, line_and_bit), open_two_filters(lines->last + 2, line_and_bit + 2));
-    four.found = open_sum_up(lines->hits);
+    if (kind == SLOT_PAIR_4_4) {
+        /* With a branch on found_values, gcc would sink the sums behind it and keep eight lines on the stack. */
+        uint32_t unasked[4], *values = batch->found_values != NULL ? (uint32_t *)batch->found_values + index : unasked;
+        four.found = open_sum_up(lines->hits);
+        vst1q_u32(values, vbslq_u32(four.found, open_sum_up(lines->values), vdupq_n_u32((uint32_t)batch->absent)));
+    } else {
+        uint64x2_t low, high;
+        if (slot_key_bytes(kind) == 4) {
+            const uint32x4_t numbers = open_sum_up(lines->hits);
+            four.found = vtstq_u32(numbers, numbers);
+            low = vmovl_u32(vget_low_u32(numbers));
+            high = vmovl_high_u32(numbers);
+        } else {
+            low = open_sum_up_two(lines->hits);
+            high = open_sum_up_two(lines->hits + 2);
+            const uint32x4_t numbers = vuzp1q_u32(vreinterpretq_u32_u64(low), vreinterpretq_u32_u64(high));
+            four.found = vtstq_u32(numbers, numbers);
+        }
+        if (slot_values_apart(kind) && batch->found_values != NULL) {
+            open_two_values(kind, view, absent, low, line_and_bit, partition, value_from);
+            open_two_values(kind, view, absent, high, line_and_bit + 2, partition + 2, value_from + 2);
+        }
+    }
     four.goes_on = vbicq_u32(further, four.found);
-    vst1q_u32(values, vbslq_u32(four.found, open_sum_up(lines->values), vdupq_n_u32(absent)));
     return four;
 }
 

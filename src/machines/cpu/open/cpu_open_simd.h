@@ -20,7 +20,7 @@
  * inferred from timings, without hardware counters. The TLB then reaches 5 MB however large the guest's pages are, and
  * nearly every lookup in a larger table takes a page walk of some 20 ns. docs/notes/open.md has the numbers.
  *
- * With NEON, lookups of pairs of 4 + 4 bytes take another loop, unless they are few: cpu_open_fours.h.
+ * Unless they are few, lookups take another loop: cpu_open_stream.h.
  */
 #include "core/lanes.h"
 #include "engines/open/open_survey.h"
@@ -172,20 +172,19 @@ LOOM_LANE void find_singly(loom__slot_kind kind, const loom__open_view *const vi
     loom__cpu_add_counts(counts, &local);
 }
 
-#ifdef CPU_OPEN_HAS_FOURS
-#include "machines/cpu/open/cpu_open_fours.h"
-#endif
+#include "machines/cpu/open/cpu_open_stream.h"
 
 LOOM_LANE void find_range(loom__slot_kind kind, const loom__open_view *view, const loom__batch *batch, uint64_t begin,
                           uint64_t end, loom__cpu_counts *counts)
 {
-#ifdef CPU_OPEN_HAS_FOURS
-    if (kind == SLOT_PAIR_4_4 && end - begin >= FOURS_LEAST) {
-        find_in_fours(view, batch, begin, end, counts);
-        return;
+    if (end - begin >= STREAM_LEAST) {
+        const uint64_t rest = begin + (end - begin) / GROUP * GROUP, found = stream_any(view, batch, begin, rest);
+        const loom__cpu_counts local = {.ok = found, .not_found = rest - begin - found};
+        loom__cpu_add_counts(counts, &local);
+        begin = rest;
     }
-#endif
-    find_singly(kind, view, batch, begin, end, counts);
+    if (begin < end)
+        find_singly(kind, view, batch, begin, end, counts);
 }
 
 /* ---- insert and erase ---- */

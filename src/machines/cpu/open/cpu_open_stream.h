@@ -1,0 +1,249 @@
+/* Lookups of more than a few keys. Part of cpu_open_simd.h, which has the reasons for rings and for not branching on
+ * what is found. Five things differ from find_singly there:
+ *   - Spread starts: two keys are started, then two are searched for, and so on. A barrier keeps gcc from moving the
+ *     prefetches together.
+ *   - Two caches: every fourth line is prefetched into the L2 cache only. A prefetch into the L1 cache occupies one of
+ *     its few fill buffers until DRAM answers. With all of them occupied, the next prefetch stalls.
+ *   - Late keys, which their home bucket does not settle, take one turn after each block of keys. find_singly takes all
+ *     their turns at the end of a block, and each round then waits for DRAM.
+ *   - Values that lie outside the line are copied one block after they were prefetched.
+ *   - Outputs are written for four or eight keys at once where the SIMD header supplies this (CPU_OPEN_HAS_FOURS,
+ *     cpu_open_neon.h).
+ */
+#ifndef LOOM_CPU_OPEN_STREAM_H
+#define LOOM_CPU_OPEN_STREAM_H
+
+enum {
+    STREAM_AHEAD = 4,   /* groups between prefetch and search */
+    STREAM_RING = 8,    /* groups; a power of two above STREAM_AHEAD */
+    STREAM_SPREAD = 2,  /* keys started together */
+    STREAM_FAR = 0x88,  /* which keys of a group are prefetched into the L2 cache: a bit for each */
+    STREAM_BLOCK = 128, /* keys between two turns of late keys: their lines are still in the L1 cache */
+    STREAM_LATE = 256,  /* most late keys */
+    STREAM_LEAST = 33   /* shorter ranges take find_singly. In one function with this loop, one key took 6 % longer */
+};
+
+_Static_assert(STREAM_LATE >= STREAM_BLOCK, "the late keys of a block have room");
+
+#ifndef CPU_OPEN_HAS_FOURS
+
+typedef struct open_lines {
+    open_look looks[4];
+} open_lines;
+
+typedef struct open_four {
+    uint32_t found, goes_on; /* a bit for each key */
+} open_four;
+
+LOOM_LANE void open_match_line(loom__slot_kind kind, uintptr_t line_and_bit, const void *keys, uint64_t place,
+                               open_lines *lines, uint32_t i)
+{
+    const unsigned char *line = (const unsigned char *)(line_and_bit & ~(uintptr_t)63);
+    lines->looks[i] =
+        open_look_at(kind, 0, whole_group, line, key_at(kind, keys, place), (uint32_t)line_and_bit & 63, 1);
+}
+
+/* Tells what four keys found, from key `index` of the batch on. */
+LOOM_LANE open_four open_look_at_four(loom__slot_kind kind, const loom__open_view *view, const loom__batch *batch,
+                                      const uint64_t *absent, const open_lines *lines, const uintptr_t *line_and_bit,
+                                      unsigned char *const *partition, uint64_t index, const unsigned char **value_from)
+{
+    open_four four = {0, 0};
+    for (uint32_t i = 0; i < 4; i++) {
+        const open_look look = lines->looks[i];
+        const unsigned char *line = (const unsigned char *)(line_and_bit[i] & ~(uintptr_t)63);
+        const uint32_t found =
+            (uint32_t)find_record(kind, view, batch, absent, look, kind == SLOT_KEY_8_VALUE_4 ? partition[i] : NULL,
+                                  line, index + i, &value_from[i]);
+        four.found |= found << i;
+        four.goes_on |= (look.further & !found) << i;
+    }
+    return four;
+}
+
+/* The key's answers are written already. Returns how many of eight keys were found. */
+LOOM_LANE uint64_t open_tell_eight(const loom__batch *batch, uint64_t first, const open_four fours[2])
+{
+    (void)batch, (void)first;
+    return loom__count_bits(fours[0].found | fours[1].found << 4);
+}
+
+/* Which of eight keys go on: 8 bits for each key, of which the lowest counts. Copies of four bits, each 7 bits further
+ * up, overlap nowhere. */
+LOOM_LANE uint64_t open_eight_go_on(const open_four fours[2])
+{
+    const uint32_t copies = 0x00204081, lowest = 0x01010101;
+    return (fours[0].goes_on * copies & lowest) | (uint64_t)(fours[1].goes_on * copies & lowest) << 32;
+}
+
+#endif
+
+/* Starts keys first + from .. first + to - 1. */
+LOOM_LANE void stream_start(loom__slot_kind kind, const loom__open_view *view, loom__hash_factors factors,
+                            const void *keys, uint64_t first, uint32_t from, uint32_t to, sought *ring)
+{
+    sought *group = &ring[first / GROUP % STREAM_RING];
+    for (uint32_t i = from; i < to; i++) {
+        const uint64_t key = key_at(kind, keys, first + i);
+        const uint64_t hash = loom__hash_key_by(factors, key, slot_key_bytes(kind), view->seed);
+        const open_walk walk = open_start_at(kind, view, key, hash);
+        const unsigned char *line = open_line(kind, &walk, walk.bucket);
+        group->line_and_bit[i] = (uintptr_t)line | open_filter_bit(kind, walk.lower);
+        if (kind == SLOT_KEY_8_VALUE_4)
+            group->partition[i] = walk.partition;
+        if (STREAM_FAR >> i & 1)
+            lane_prefetch_far(line);
+        else
+            lane_prefetch(line);
+        __asm__ volatile("" ::: "memory"); /* keeps prefetches apart */
+    }
+}
+
+/* What a range of lookups has in hand. The places of a block's keys that go on are in `places`. Each block has its own
+ * addresses of values, until the next block ends. */
+typedef struct stream {
+    sought ring[STREAM_RING];
+    uint16_t places[STREAM_BLOCK];
+    uint64_t going_on;
+    const unsigned char *value_from[2][STREAM_BLOCK];
+} stream;
+
+LOOM_LANE const unsigned char **stream_values(stream *own, uint64_t block)
+{
+    return own->value_from[block / STREAM_BLOCK % 2];
+}
+
+/* Searches for the group that begins at key `first`, and starts the one that begins at `next`, if `starting`. Returns
+ * how many keys were found. */
+LOOM_LANE uint64_t stream_turn(loom__slot_kind kind, int starting, const loom__open_view *view,
+                               loom__hash_factors factors, const loom__batch *batch, const uint64_t *absent,
+                               uint64_t next, uint64_t first, uint64_t block, stream *own)
+{
+    const sought *group = &own->ring[first / GROUP % STREAM_RING];
+    const unsigned char **value_from = stream_values(own, block) + (first - block);
+    open_four fours[GROUP / 4];
+#pragma GCC unroll 2
+    for (uint32_t at = 0; at < GROUP; at += 4) {
+        open_lines lines;
+#pragma GCC unroll 4
+        for (uint32_t i = 0; i < 4; i++) {
+            if (starting && i % STREAM_SPREAD == 0)
+                stream_start(kind, view, factors, batch->keys, next, at + i, at + i + STREAM_SPREAD, own->ring);
+            open_match_line(kind, group->line_and_bit[at + i], batch->keys, first + at + i, &lines, i);
+        }
+        fours[at / 4] = open_look_at_four(kind, view, batch, absent, &lines, group->line_and_bit + at,
+                                          group->partition + at, first + at, value_from + at);
+    }
+    const uint64_t go_on = open_eight_go_on(fours);
+    for (uint32_t i = 0; i < GROUP; i++) {
+        own->places[own->going_on] = (uint16_t)(first - block + i);
+        own->going_on += go_on >> 8 * i & 1;
+    }
+    return open_tell_eight(batch, first, fours);
+}
+
+/* Keys that their home buckets did not settle. Their next lines are prefetched. Values outside the line that they found
+ * are prefetched, too, and copied in the next turn. */
+typedef struct late_keys {
+    uint64_t waiting, held;
+    open_walk walks[STREAM_LATE];
+    uint64_t index[STREAM_LATE];
+    const unsigned char *value_from[STREAM_LATE];
+    uint64_t value_index[STREAM_LATE];
+} late_keys;
+
+/* One turn of each late key. Returns how many of them were found. */
+LOOM_LANE uint64_t late_turn(loom__slot_kind kind, const loom__open_view *view, const loom__batch *batch,
+                             const uint64_t *absent, late_keys *late)
+{
+    const uint32_t bytes = slot_value_bytes(kind);
+    uint64_t found = 0, still = 0;
+    for (uint64_t i = 0; i < late->held; i++)
+        memcpy((unsigned char *)batch->found_values + late->value_index[i] * bytes, late->value_from[i], bytes);
+    late->held = 0;
+    for (uint64_t i = 0; i < late->waiting; i++) {
+        open_walk walk = late->walks[i];
+        const uint64_t index = late->index[i];
+        const open_look look = open_find_turn(kind, 0, whole_group, view, &walk, 1);
+        found += find_record(kind, view, batch, absent, look, walk.partition, open_line(kind, &walk, walk.bucket),
+                             index, &late->value_from[late->held]);
+        if (slot_values_apart(kind) && batch->found_values != NULL) {
+            late->value_index[late->held] = index;
+            late->held += look.found;
+        }
+        if (look.further & !look.found) {
+            open_advance(view, &walk);
+            lane_prefetch(open_line(kind, &walk, walk.bucket));
+            late->walks[still] = walk;
+            late->index[still++] = index;
+        }
+    }
+    late->waiting = still;
+    return found;
+}
+
+/* Adds the keys of a block that go on. */
+LOOM_LANE void late_add(loom__slot_kind kind, const loom__open_view *view, const void *keys, uint64_t block,
+                        const stream *own, late_keys *late)
+{
+    for (uint64_t i = 0; i < own->going_on; i++) {
+        const uint64_t index = block + own->places[i];
+        open_walk *walk = &late->walks[late->waiting];
+        *walk = open_start(kind, view, key_at(kind, keys, index));
+        open_advance(view, walk);
+        lane_prefetch(open_line(kind, walk, walk->bucket));
+        late->index[late->waiting++] = index;
+    }
+}
+
+/* Searches for whole groups: keys begin .. end - 1. Returns how many keys were found. A late key's first value is
+ * `absent`: a block's values are copied before its late keys take their first turn. */
+LOOM_LANE uint64_t stream_range(loom__slot_kind kind, const loom__open_view *const view_given,
+                                const loom__batch *const batch_given, uint64_t begin, uint64_t end)
+{
+    const loom__open_view view = *view_given; /* a copy in registers: stores to the outputs cannot alias it */
+    const loom__batch batch = *batch_given;
+    const uint64_t *const absent = &batch_given->absent;
+    loom__hash_factors factors = loom__hash_factors_of_keys();
+    stream own;
+    late_keys late;
+    uint64_t found = 0, next = begin, block = begin;
+
+    /* Hides that the factors are literals: gcc would make each of them anew for each key, in four instructions. */
+    __asm__("" : "+r"(factors.first), "+r"(factors.second), "+r"(factors.third));
+    late.waiting = late.held = 0;
+    for (; next < end && next < begin + STREAM_AHEAD * GROUP; next += GROUP)
+        stream_start(kind, &view, factors, batch.keys, next, 0, GROUP, own.ring);
+    for (; block < end; block += STREAM_BLOCK) {
+        const uint64_t block_end = end < block + STREAM_BLOCK ? end : block + STREAM_BLOCK;
+        own.going_on = 0;
+        for (uint64_t first = block; first < block_end; first += GROUP, next += GROUP)
+            if (next < end)
+                found += stream_turn(kind, 1, &view, factors, &batch, absent, next, first, block, &own);
+            else
+                found += stream_turn(kind, 0, &view, factors, &batch, absent, 0, first, block, &own);
+        if (block > begin)
+            store_values(kind, &batch, block - STREAM_BLOCK, block, stream_values(&own, block - STREAM_BLOCK));
+        do /* nearly always once; at most view.buckets times */
+            found += late_turn(kind, &view, &batch, absent, &late);
+        while (late.waiting + own.going_on > STREAM_LATE);
+        late_add(kind, &view, batch.keys, block, &own, &late);
+    }
+    store_values(kind, &batch, block - STREAM_BLOCK, end, stream_values(&own, block - STREAM_BLOCK));
+    while (late.waiting + late.held > 0) /* at most view.buckets + 1 times: each advances the late keys by one bucket */
+        found += late_turn(kind, &view, &batch, absent, &late);
+    return found;
+}
+
+/* A function of its own: inlined, it would take registers from find_singly, which serves short ranges. `begin` and
+ * `end` are multiples of GROUP. */
+LOOM_STEP uint64_t stream_any(const loom__open_view *view, const loom__batch *batch, uint64_t begin, uint64_t end)
+{
+    uint64_t found = 0;
+#define CALL(kind) found = stream_range(kind, view, batch, begin, end)
+    SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+    return found;
+}
+
+#endif
