@@ -12,8 +12,8 @@
  * number, a key of another width as its address. Callers pass literal widths and name the function bin_of, so that the
  * compiler inlines everything; otherwise the split of narrow records is slow.
  *
- * Where a hash costs much, the caller hashes each key once, before step 1, and bin_of takes the hash instead of the
- * key. A record then has its hash behind the value, for whoever works on the record. */
+ * Where a hash costs much, keys are hashed once, into an array, and a record has its hash behind the value. The caller
+ * then does steps 1 and 3 itself (machines/cpu/core/cpu_bulk_strings.c). */
 #ifndef LOOM_CORE_SPLIT_H
 #define LOOM_CORE_SPLIT_H
 
@@ -31,7 +31,7 @@ typedef struct loom__split {
     uint64_t *region;       /* [bins + 1]: where each bin's records begin */
     unsigned char *records; /* [n]: key, then value */
     uint64_t *index;        /* [n]: a record's index in the batch; NULL: not wanted */
-    uint64_t *hashes;       /* [n] of the batch, which the caller fills in before step 1; NULL: bin_of takes keys */
+    uint64_t *hashes;       /* [n] of the batch; NULL: none */
 } loom__split;
 
 typedef uint32_t loom__split_bin(const void *by, uint64_t key);
