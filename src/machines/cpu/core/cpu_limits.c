@@ -1,6 +1,7 @@
 /* Measures limits. A limit is the best rate of several shapes: one thread or all, ordinary or huge pages, several
- * prefetch distances. If a table operation seems faster than its limit, a shape is missing here. Memory comes from the
- * system directly, because the page size is part of the shape. The memory goes back before the call returns. */
+ * prefetch distances, reads prefetched into the L1 or the L2 cache. If a table operation seems faster than its limit, a
+ * shape is missing here. Memory comes from the system directly, because the page size is part of the shape. The memory
+ * goes back before the call returns. */
 #define _GNU_SOURCE
 #include "machines/cpu/core/cpu_limits.h"
 #include "core/error.h"
@@ -25,7 +26,7 @@ typedef struct shape {
     loom_limit_kind kind;
     uint32_t access_bytes;
     uint32_t threads, distance;
-    int huge;
+    int huge, far; /* far: prefetches go into the L2 cache, past the few fill buffers of the L1 cache */
     unsigned char *memory;
     uint64_t bytes;
     uint64_t accesses; /* accesses of each thread */
@@ -60,28 +61,33 @@ LOOM_LANE uint64_t read_place(const unsigned char *at, uint32_t width)
     return sum;
 }
 
-LOOM_LANE unsigned char *prefetch_place(const shape *run, uint64_t start, uint64_t i, uint32_t width, int swaps)
+LOOM_LANE unsigned char *prefetch_place(const shape *run, uint64_t start, uint64_t i, uint32_t width, int swaps,
+                                        int far)
 {
     unsigned char *at = place(run, start, i, width);
     if (swaps)
         __builtin_prefetch(at, 1, 3);
+    else if (far)
+        __builtin_prefetch(at, 0, 2);
     else
         __builtin_prefetch(at, 0, 3);
-    if (width > 64)
+    if (width > 64 && far)
+        __builtin_prefetch(at + 64, 0, 2);
+    else if (width > 64)
         __builtin_prefetch(at + 64, 0, 3);
     return at;
 }
 
 /* Reads, or compares and swaps, at places that were prefetched `distance` accesses before. */
-LOOM_LANE void random_accesses(shape *run, uint64_t start, uint32_t width, int swaps)
+LOOM_LANE void random_accesses(shape *run, uint64_t start, uint32_t width, int swaps, int far)
 {
     unsigned char *ring[RING];
     const uint32_t distance = run->distance;
     uint64_t sum = 0;
     for (uint32_t i = 0; i < distance; i++)
-        ring[i % RING] = prefetch_place(run, start, i, width, swaps);
+        ring[i % RING] = prefetch_place(run, start, i, width, swaps, far);
     for (uint64_t i = 0; i < run->accesses; i++) {
-        ring[(i + distance) % RING] = prefetch_place(run, start, i + distance, width, swaps);
+        ring[(i + distance) % RING] = prefetch_place(run, start, i + distance, width, swaps, far);
         if (swaps) {
             uint64_t *word = (uint64_t *)ring[i % RING], seen = __atomic_load_n(word, __ATOMIC_RELAXED);
             __atomic_compare_exchange_n(word, &seen, seen + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
@@ -100,6 +106,21 @@ static void copy_share(shape *run, uint64_t thread)
         memcpy(to, from, share);
 }
 
+/* Literal widths specialise the loops. */
+LOOM_LANE void random_reads(shape *run, uint64_t start, int far)
+{
+    if (run->access_bytes == 8) /* the caller refuses all other widths */
+        random_accesses(run, start, 8, 0, far);
+    else if (run->access_bytes == 16)
+        random_accesses(run, start, 16, 0, far);
+    else if (run->access_bytes == 32)
+        random_accesses(run, start, 32, 0, far);
+    else if (run->access_bytes == 64)
+        random_accesses(run, start, 64, 0, far);
+    else
+        random_accesses(run, start, 128, 0, far);
+}
+
 static void run_thread(void *argument, uint64_t thread)
 {
     shape *run = argument;
@@ -107,17 +128,11 @@ static void run_thread(void *argument, uint64_t thread)
     if (run->kind == LOOM_LIMIT_COPY)
         copy_share(run, thread);
     else if (run->kind == LOOM_LIMIT_RANDOM_CAS)
-        random_accesses(run, start, 8, 1);
-    else if (run->access_bytes == 8) /* LOOM_LIMIT_RANDOM_READ: the caller refuses all other kinds */
-        random_accesses(run, start, 8, 0);
-    else if (run->access_bytes == 16)
-        random_accesses(run, start, 16, 0);
-    else if (run->access_bytes == 32)
-        random_accesses(run, start, 32, 0);
-    else if (run->access_bytes == 64)
-        random_accesses(run, start, 64, 0);
+        random_accesses(run, start, 8, 1, 0);
+    else if (run->far) /* LOOM_LIMIT_RANDOM_READ: the caller refuses all other kinds */
+        random_reads(run, start, 1);
     else
-        random_accesses(run, start, 128, 0);
+        random_reads(run, start, 0);
 }
 
 static double seconds_of(loom__pool *pool, shape *run)
@@ -160,8 +175,8 @@ static void try_shape(loom__pool *pool, shape *run, loom_limit *limit)
     char distance[24] = "";
     if (run->kind != LOOM_LIMIT_COPY)
         snprintf(distance, sizeof distance, ", distance %u", run->distance);
-    snprintf(limit->shape, sizeof limit->shape, "%u thread%s%s, %s pages", run->threads, run->threads > 1 ? "s" : "",
-             distance, run->huge ? "huge" : "4 KiB");
+    snprintf(limit->shape, sizeof limit->shape, "%u thread%s%s%s, %s pages", run->threads, run->threads > 1 ? "s" : "",
+             distance, run->far ? ", into L2" : "", run->huge ? "huge" : "4 KiB");
 }
 
 loom_status loom__cpu_measure_limit(loom__pool *pool, uint32_t threads, loom_limit *limit)
@@ -179,10 +194,11 @@ loom_status loom__cpu_measure_limit(loom__pool *pool, uint32_t threads, loom_lim
         for (run.threads = 1; run.threads <= threads;
              run.threads = run.threads == 1 && threads > 1 ? threads : threads + 1) {
             size_t several = run.kind == LOOM_LIMIT_COPY ? 1 : sizeof distances / sizeof *distances;
-            for (size_t i = 0; i < several; i++) {
-                run.distance = distances[i];
-                try_shape(pool, &run, limit);
-            }
+            for (run.far = 0; run.far <= (run.kind == LOOM_LIMIT_RANDOM_READ); run.far++)
+                for (size_t i = 0; i < several; i++) {
+                    run.distance = distances[i];
+                    try_shape(pool, &run, limit);
+                }
         }
         loom__cpu_unmap_pages(run.memory, run.bytes);
     }

@@ -1,7 +1,7 @@
 /* Lookups in an open table with NEON: the home buckets of four keys at a time.
  *
- * For a single key (open_look_at) the compare becomes a number, the number a slot, and the slot an address. Here vectors
- * go on. I1 (open_ops.h) says that a key is in at most one slot, so what a line tells about it can be added up:
+ * For a single key (open_look_at) the compare becomes a number, the number a slot, and the slot an address. Here all
+ * steps stay in vectors. I1 (open_ops.h) says that a key is in at most one slot, so the elements can be added up:
  *   - Pairs of 4 + 4 bytes: the compare chooses the value. A line becomes a vector of hits and a vector of values that
  *     are zero except in the slot of the key.
  *   - Other kinds: the compare chooses the number of the slot, from 1 on. The sum is 0 if the key is not there.
@@ -100,7 +100,8 @@ LOOM_LANE uint32x4_t open_two_filters(const uint32x4_t last[2], const uintptr_t 
     return vreinterpretq_u32_u64(vtstq_u64(words, bit));
 }
 
-/* Writes where the values of two keys lie, and prefetches them: open_value, or `absent` where the slot's number is 0. */
+/* Writes where the values of two keys lie, and prefetches them. That is open_value, or `absent` where the slot's number
+ * is 0. */
 LOOM_LANE void open_two_values(loom__slot_kind kind, const loom__open_view *view, const uint64_t *absent,
                                uint64x2_t numbers, const uintptr_t line_and_bit[2], unsigned char *const partition[2],
                                const unsigned char *value_from[2])
