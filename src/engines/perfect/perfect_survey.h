@@ -6,6 +6,8 @@
 #include "core/batch.h"
 #include "engines/perfect/perfect_ops.h"
 
+#include <string.h>
+
 typedef struct perfect_sums {
     uint64_t size, fullest, stashed;
     uint64_t lowest_bad_inverted; /* the maximum of ~bucket belongs to the lowest bad bucket; zero: none */
@@ -56,9 +58,9 @@ LOOM_LANE void perfect_survey_bucket(loom__slot_kind kind, lane_group alone, con
 LOOM_BOTH loom__survey perfect_survey_of(const perfect_sums *sums)
 {
     loom__survey survey;
+    memset(&survey, 0, sizeof survey);
     survey.size = sums->size;
     survey.fullest_partition = sums->fullest;
-    survey.displaced = 0;
     survey.longest_chain = sums->size > 0;
     survey.hit_accesses = sums->size;
     survey.miss_accesses = 1;
