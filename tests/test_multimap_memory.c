@@ -165,6 +165,7 @@ static uint64_t try_all(test_run *t, trial_call call)
         x.others = make_rows(t, KEYS / 2);
         x.m = make_small(t, x.context, 2);
         x.m.grows = 0; /* without memory it does not */
+        x.m.refusing = counter;
         CHECK_EQ(multimap_build(&x.m, &x.stored, LOOM_KEEP).ok, ROWS);
         if (call == try_shrink) {
             batch most = make_rows(t, 0);

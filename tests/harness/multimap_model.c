@@ -667,6 +667,8 @@ void multimap_find_all(multimap_model *m, const batch *keys, uint64_t limit)
 
 void multimap_check_counts(multimap_model *m)
 {
+    if (m->refusing != NULL)
+        counting_fail_at(m->refusing, 0);
     CHECK_EQ(map_size(m->map), m->size);
     CHECK_EQ(map_distinct(m->map), m->distinct);
     checked_verify(m->map);

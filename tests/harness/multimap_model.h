@@ -3,6 +3,7 @@
 #ifndef LOOM_TESTS_MULTIMAP_MODEL_H
 #define LOOM_TESTS_MULTIMAP_MODEL_H
 
+#include "counting_allocator.h"
 #include "map_fixture.h"
 #include "number_range.h"
 #include "reference_map.h"
@@ -22,6 +23,7 @@ typedef struct multimap_model {
     uint64_t most; /* values of a key; 0: no limit */
     int grows;     /* the table refuses nothing for lack of room */
     int in_order;  /* all insertions were in order: the lists are compared in order */
+    counting_allocator *refusing; /* refuses a request of the next call, but none of the checks after it; or NULL */
     uint32_t key_bytes, value_bytes;
 } multimap_model;
 
