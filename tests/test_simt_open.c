@@ -134,10 +134,10 @@ TEST(test_simt_open_upkeep, .timeout_seconds = 240)
  * schedule runs one lane after the other, with up to three detours. Exceptions: two detours in cases with three calls,
  * with strings, in upkeep, in scans and in appends, which take more steps; one detour where a team makes room or
  * repairs codes, and where four appends meet at the end of the heap. */
-TEST(test_simt_open_exhaustive, .timeout_seconds = 240)
+TEST(test_simt_open_exhaustive, .timeout_seconds = 600)
 {
     sim_options options = {.tiny = 1, .report = stderr};
-    const uint64_t most = test_scaled(t, t->short_tier ? 1000 : 200000, 300);
+    const uint64_t most = test_scaled(t, t->short_tier ? 1000 : 400000, 300);
     for (uint32_t i = 0; i < sim_case_count; i++) {
         if (sim_cases[i].forbidden)
             continue;
