@@ -342,7 +342,8 @@ static double bytes_of_query(const widths_bench *bench, bool with_value)
 {
     const bool rows = bench->stats.engine == LOOM_ENGINE_ROWS,
                apart = bench->session->options->layout == LOOM_LAYOUT_APART;
-    const bool in_line = !rows && bench->key_bytes == 4 && bench->value_bytes == 4;
+    const uint32_t pair_in_line = bench->stats.engine == LOOM_ENGINE_OPEN ? 12 : 8; /* bytes of the widest */
+    const bool in_line = !rows && bench->key_bytes + bench->value_bytes <= pair_in_line;
     if (bench->strings) { /* an offset and the string; a line; value and status; the row with a reference, the heap */
         const uint64_t value = with_value ? bench->value_bytes : 0;
         const uint64_t row = apart ? in_sectors(16) + in_sectors(value) : in_sectors(16 + value);

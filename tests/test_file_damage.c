@@ -117,6 +117,15 @@ TEST_EACH_KIND(test_open_load_foreign_version)
     saved_free(&s);
 }
 
+/* With the layout version that tables of these widths have. */
+static void lie_about_widths(surgery_head *header, uint32_t key_bytes, uint32_t value_bytes)
+{
+    header->table.key_bytes = key_bytes;
+    header->table.value_bytes = value_bytes;
+    header->table.layout_version =
+        open_has_narrow_word(slot_kind_of(key_bytes, value_bytes)) ? OPEN_NARROW_VERSION : OPEN_LAYOUT_VERSION;
+}
+
 TEST_EACH_KIND(test_open_load_lying_headers)
 {
     saved_table s = saved_make(t, 10, 10);
@@ -140,12 +149,13 @@ TEST_EACH_KIND(test_open_load_lying_headers)
     BAD(header.file.header_bytes = 0);
     LIE(header.table.type = 0, LOOM_BAD_FILE, LOOM_UNSUPPORTED);
     LIE(header.table.type = LOOM_TYPE_FILTER, LOOM_UNSUPPORTED, LOOM_UNSUPPORTED);
-    LIE(header.table.type = LOOM_TYPE_MULTIMAP, LOOM_BAD_FILE, LOOM_UNSUPPORTED);
+    LIE(header.table.type = LOOM_TYPE_MULTIMAP;
+        header.table.layout_version = t->key_bytes == 4 ? 2 : 1, LOOM_BAD_FILE, LOOM_UNSUPPORTED);
     BAD(header.table.type = 6);
     LIE(header.table.engine = 0, LOOM_UNSUPPORTED, LOOM_BAD_FILE);
     LIE(header.table.engine = 2, LOOM_UNSUPPORTED, LOOM_BAD_FILE);
-    BAD(header.table.key_bytes = 12 - good.table.key_bytes);
-    BAD(header.table.value_bytes = t->value_bytes ? 12 - good.table.value_bytes : 12);
+    BAD(lie_about_widths(&header, 12 - good.table.key_bytes, good.table.value_bytes));
+    BAD(lie_about_widths(&header, good.table.key_bytes, t->value_bytes ? 12 - good.table.value_bytes : 12));
     BAD(header.table.key_bytes = 0);
     BAD(header.table.value_bytes = 16);
     BAD(header.table.partitions = 0);
@@ -206,15 +216,15 @@ TEST_EACH_KIND(test_open_load_lying_headers)
     if (t->value_bytes) {
         BAD(header.table.type = LOOM_TYPE_SET);
         BAD(header.table.value_bytes = 0);
-        BAD(header.table.type = LOOM_TYPE_SET; header.table.value_bytes = 0);
+        BAD(header.table.type = LOOM_TYPE_SET; lie_about_widths(&header, t->key_bytes, 0));
         LIE(header.table.type = LOOM_TYPE_COUNTER, LOOM_OK, LOOM_OK); /* a counter is a map */
     } else {
         BAD(header.table.type = LOOM_TYPE_MAP);
         BAD(header.table.type = LOOM_TYPE_COUNTER);
         BAD(header.table.value_bytes = 4);
         BAD(header.table.value_bytes = 8);
-        BAD(header.table.type = LOOM_TYPE_MAP; header.table.value_bytes = 4);
-        BAD(header.table.type = LOOM_TYPE_COUNTER; header.table.value_bytes = 8);
+        BAD(header.table.type = LOOM_TYPE_MAP; lie_about_widths(&header, t->key_bytes, 4));
+        BAD(header.table.type = LOOM_TYPE_COUNTER; lie_about_widths(&header, t->key_bytes, 8));
     }
     saved_free(&s);
 }
@@ -300,8 +310,7 @@ static slot_place slot_at(saved_table *s, uint64_t index)
         place.value = NULL;
     } else {
         place.key = place.line + header.table.key_bytes * place.slot;
-        place.value = base + open_value_offset(kind, header.table.buckets) + bucket * open_value_stride(kind) +
-                      (uint64_t)place.slot * header.table.value_bytes;
+        place.value = place.line + open_value_offset(kind) + (uint64_t)place.slot * header.table.value_bytes;
     }
     return place;
 }
@@ -343,9 +352,10 @@ static void check_forged(saved_table *s, const unsigned char *original, const ch
     memcpy(s->file, original, s->bytes);
 }
 
-static void toggle_word(unsigned char *line, unsigned bit)
+static void toggle_word(loom__slot_kind kind, unsigned char *line, unsigned bit)
 {
-    line[OPEN_WORD_OFFSET + bit / 8] = (unsigned char)(line[OPEN_WORD_OFFSET + bit / 8] ^ (1u << bit % 8));
+    unsigned char *byte = line + open_word_offset(kind) + bit / 8;
+    *byte = (unsigned char)(*byte ^ (1u << bit % 8));
 }
 
 /* Breaks each invariant of the layout, one at a time. */
@@ -368,7 +378,7 @@ TEST_EACH_KIND(test_open_load_forged_contents)
             }
             /* I4: a ready bit that is set for a free slot. */
             if (slot_values_apart(kind)) {
-                toggle_word(place.line, place.slot);
+                toggle_word(kind, place.line, place.slot);
                 check_forged(&s, original, "a ready bit on a free slot");
                 done[1]++;
             }
@@ -382,7 +392,7 @@ TEST_EACH_KIND(test_open_load_forged_contents)
         memcpy(s.file, original, s.bytes);
         /* I4: a ready bit that is clear for a key. */
         if (slot_values_apart(kind)) {
-            toggle_word(place.line, place.slot);
+            toggle_word(kind, place.line, place.slot);
             check_forged(&s, original, "no ready bit on a key");
             done[3]++;
         }
@@ -395,7 +405,7 @@ TEST_EACH_KIND(test_open_load_forged_contents)
             if (place.value)
                 memcpy(other.value, place.value, header.table.value_bytes);
             if (slot_values_apart(kind))
-                toggle_word(other.line, other.slot);
+                toggle_word(kind, other.line, other.slot);
             surgery_head more = header;
             more.table.size++;
             surgery_set_header(s.file, &more);
@@ -411,10 +421,12 @@ TEST_EACH_KIND(test_open_load_forged_contents)
     if (map_stats(map).displaced > 0) {
         uint64_t ready = ((uint64_t)1 << open_ready_bits(kind)) - 1;
         for (uint64_t i = 0; i < slots; i += open_slots(kind)) {
-            uint64_t word;
-            memcpy(&word, slot_at(&s, i).line + OPEN_WORD_OFFSET, 8);
+            unsigned char *at = slot_at(&s, i).line + open_word_offset(kind);
+            const size_t bytes = open_has_narrow_word(kind) ? 4 : 8;
+            uint64_t word = 0;
+            memcpy(&word, at, bytes);
             word &= ready;
-            memcpy(slot_at(&s, i).line + OPEN_WORD_OFFSET, &word, 8);
+            memcpy(at, &word, bytes);
         }
         check_forged(&s, original, "filter bits gone");
     }

@@ -151,7 +151,9 @@ TEST_EACH_KIND(test_open_load_golden_file, .every_engine = 1)
     char older[512];
     format_1_path(older, sizeof older, t);
     check_golden_file(t, t->data);
-    if (!t->table->since_format_2)
+    /* Open tables whose layout has changed since: test_file_format_1_of_another_layout. */
+    const int other_layout = t->engine == LOOM_ENGINE_DEFAULT && t->key_bytes + t->value_bytes == 12;
+    if (!t->table->since_format_2 && !other_layout)
         check_golden_file(t, older);
 }
 

@@ -256,7 +256,7 @@ template <class key_type, class value_type, loom_view_access access> class table
                 if (kind == SLOT_PAIR_4_4)
                     value = lane_load_4((const uint32_t *)(line + 8 * slot + 4));
                 else if (!is_set)
-                    value = slot_load_value(kind, open_value(kind, &view_, here.partition, line, slot));
+                    value = slot_load_value(kind, line + open_value_place(kind, slot));
                 visit(detail::from_bits<key_type>(key), detail::from_bits<value_type>(value));
             }
         });

@@ -454,7 +454,7 @@ template <class key_type, class value_type, loom_view_access access> class row_t
                 open_stand_at(kind, lines, (uint32_t)(at / lines->buckets), (uint32_t)(at % lines->buckets));
             const unsigned char *line = open_line(kind, &here, here.bucket);
             for (uint32_t slot = 0; slot < open_slots(kind); slot++) {
-                if (!open_is_ready(line, slot)) /* ready bits are those of slots with keys (I4) */
+                if (!open_is_ready(kind, line, slot)) /* ready bits are those of slots with keys (I4) */
                     continue;
                 lane_acquire(shared); /* the row came before its ready bit */
                 const open_row_place row = open_row_at(lines, &here, slot);

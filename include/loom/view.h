@@ -58,10 +58,10 @@ typedef struct loom_map_view {
 } loom_map_view;
 
 /* No two engines have the same layout number. */
-#define LOOM_VIEW_LAYOUT         2       /* open tables: loom::table of device.cuh */
+#define LOOM_VIEW_LAYOUT         3       /* open tables: loom::table of device.cuh */
 #define LOOM_PERFECT_VIEW_LAYOUT 0x30001 /* perfect tables: loom::perfect_table */
-#define LOOM_MULTI_VIEW_LAYOUT   0x50001 /* multimaps (LOOM_ENGINE_OPEN): loom::multi_table */
-#define LOOM_CHAIN_VIEW_LAYOUT   0x60002 /* multimaps (LOOM_ENGINE_CHAIN): loom::multi_table */
+#define LOOM_MULTI_VIEW_LAYOUT   0x50002 /* multimaps (LOOM_ENGINE_OPEN): loom::multi_table */
+#define LOOM_CHAIN_VIEW_LAYOUT   0x60003 /* multimaps (LOOM_ENGINE_CHAIN): loom::multi_table */
 #define LOOM_ROWS_VIEW_LAYOUT    0x70001 /* LOOM_ENGINE_ROWS: loom::row_table */
 
 /* begin lends a view to kernels that are launched into `stream` afterwards. end takes the view back

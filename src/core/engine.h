@@ -33,11 +33,13 @@ typedef struct loom__engine {
     const char *name;        /* as error messages spell it */
     uint32_t types;          /* 1 << loom_type for each type it implements */
     uint32_t layout_version; /* of its regions, in files */
-    uint32_t parameters;     /* how many of a description's parameters it uses */
-    uint32_t options;        /* LOOM__OPTION_… */
-    uint32_t view_layout;    /* of device views; 0: none */
-    double largest_load;     /* 0: LOOM__LARGEST_LOAD */
-    uint64_t most_values;    /* multimaps: the most values for which a table may have room; strings: the most bytes */
+    /* The same for this table. Optional: it is the same for all. */
+    uint32_t (*layout_of)(const loom__description *is);
+    uint32_t parameters;  /* how many of a description's parameters it uses */
+    uint32_t options;     /* LOOM__OPTION_… */
+    uint32_t view_layout; /* of device views; 0: none */
+    double largest_load;  /* 0: LOOM__LARGEST_LOAD */
+    uint64_t most_values; /* multimaps: the most values for which a table may have room; strings: the most bytes */
 
     uint32_t stashes; /* cells may go to stashes, and the totals count them */
 
@@ -125,6 +127,9 @@ const loom__engine *loom__engine_of(loom_type type, uint32_t id);
 
 /* The first engine that implements this type with widths other than 4 and 8; NULL if there is none. */
 const loom__engine *loom__engine_of_widths(loom_type type);
+
+/* The layout version of a table's regions. */
+uint32_t loom__engine_layout_of(const loom__engine *engine, const loom__description *is);
 
 /* The largest load factor that an engine's tables may be made for. */
 double loom__engine_largest_load(const loom__engine *engine);

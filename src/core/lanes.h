@@ -25,22 +25,23 @@
  *                                      Hint: the `span` bytes from `at` on, 64 or 128, will probably be needed
  *   lane_match(line, key_bytes, stride, slots, key)
  *                                      this lane's slots whose key equals `key`. Keys are key_bytes wide, 8, 4 or 2,
- *                                      and `stride` bytes apart. The slots fill the line, or all of it except its last
- *                                      word
+ *                                      and `stride` bytes apart, from the beginning of the line on. Slots of 2 bytes
+ *                                      fill the line, or all of it except its last word
  *   lane_any(set)                      whether the set has a slot
  *   lane_first(set, stride)            the number in the bucket of the set's first slot. If the set is empty: any
  *                                      number within the line
  *   lane_rest(set, stride)             the set without its first slot
  *   lane_word(line, set, slot)         the 8-byte word of the set's first slot, whose number is `slot`. If the set is
  *                                      empty: any word
- *   lane_filter(group, line, bit)      whether this bit of the line's last word is set; 0 on lanes without the word
+ *   lane_filter(group, line, at, bit)  whether this bit of the word at byte `at` of the line is set; 0 on lanes without
+ *                                      the word. The word has 8 bytes, or 4 if `at` is no multiple of 8
  *
  *   lane_words(group), lane_first_word(group)
  *                                      how many words of a line this lane holds, and the number of the first
  *   lane_own_word(line, i)             the i-th word that this lane holds; `i` is a literal or counts an unrolled loop
  *   lane_line_word(line, i)            word i of the line, in a group of one lane; cheapest where `i` is a literal or
  *                                      counts an unrolled loop
- *   lane_low_bits(group, line)         the lowest 32 bits of the line's last word, on all lanes [poll]
+ *   lane_four_bytes(group, line, at)   the 4 bytes at byte `at` of the line, on all lanes [poll]
  *
  *   lane_poll(group, mine)             the votes of the group's lanes. All lanes must arrive: those of the group or, on
  *                                      a machine whose groups run in lockstep, those of the whole warp. Orders no
@@ -56,11 +57,14 @@
  *   lane_sync(group, shared)           all lanes of the group arrive; what one saw or wrote before, all see after
  *
  *   lane_load_8 / lane_load_4(at)      relaxed load
+ *   lane_reload_8 / lane_reload_4(at, shared)
+ *                                      relaxed load from a line that this group has taken, with the same `shared`
  *   lane_store_8 / lane_store_4(at, x) relaxed store
  *   lane_swap_8 / lane_swap_4(at, expected, wanted, shared)
  *                                      compare and swap, relaxed; returns the old value
- *   lane_or_8(at, bits, shared)        atomic OR, relaxed
- *   lane_fetch_or_8 / lane_and_8(at, bits, shared)
+ *   lane_or_8 / lane_or_4(at, bits, shared)
+ *                                      atomic OR, relaxed
+ *   lane_fetch_or_8 / lane_and_8 / lane_and_4(at, bits, shared)
  *                                      atomic OR / AND, relaxed; returns the old value
  *   lane_draw_8(at, n, shared)         atomic addition, relaxed; returns the old value. On a GPU the additions of a
  *                                      warp are one: the old value may be one that was never in memory

@@ -48,13 +48,13 @@ static loom_status describe(loom__machine *machine, const loom_map_config *confi
     *is = (loom__description){
         .type = config->type,
         .engine = engine->id,
-        .layout_version = engine->layout_version,
         .key_bytes = config->key_bytes,
         .value_bytes = config->value_bytes,
         .capacity = config->capacity,
         .seed = seed,
         .max_load = config->max_load,
     };
+    is->layout_version = loom__engine_layout_of(engine, is);
     return engine->choose(machine, config, is);
 }
 

@@ -45,6 +45,11 @@ loom_status loom__engine_refuses_views(const loom__engine *engine)
               "write with the bulk calls, or use another engine");
 }
 
+uint32_t loom__engine_layout_of(const loom__engine *engine, const loom__description *is)
+{
+    return engine->layout_of != NULL ? engine->layout_of(is) : engine->layout_version;
+}
+
 double loom__engine_largest_load(const loom__engine *engine)
 {
     return engine->largest_load > 0 ? engine->largest_load : LOOM__LARGEST_LOAD;

@@ -82,7 +82,7 @@ LOOM_BOTH uint32_t slot_value_bytes(loom__slot_kind kind)
     return kind == SLOT_PAIR_4_4 || kind == SLOT_KEY_8_VALUE_4 ? 4 : 8;
 }
 
-/* Whether values lie outside the line. If they do, one compare-and-swap cannot store a key with its value. */
+/* Whether values lie apart from their keys. If they do, one compare-and-swap cannot store a key with its value. */
 LOOM_BOTH int slot_values_apart(loom__slot_kind kind)
 {
     return kind == SLOT_KEY_4_VALUE_8 || kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8 || slot_has_tag(kind);

@@ -346,10 +346,11 @@ void loom__table_file_close(loom__table_file *file)
 static loom_status check_description(const loom__table_file *file, const loom__engine *engine)
 {
     const loom__description *is = &file->is;
-    RETURN_ERROR_IF(is->layout_version != engine->layout_version, LOOM_FOREIGN_VERSION,
-                    "%s has a table of the %s engine of layout %u, this library reads layout %u; load it with the "
-                    "version that wrote it",
-                    file->path, engine->name, is->layout_version, engine->layout_version);
+    const uint32_t own = loom__engine_layout_of(engine, is);
+    RETURN_ERROR_IF(is->layout_version != own, LOOM_FOREIGN_VERSION,
+                    "%s has a table of the %s engine of layout %u, this library reads layout %u of such tables; load "
+                    "it with the version that wrote it",
+                    file->path, engine->name, is->layout_version, own);
     for (uint32_t i = engine->parameters; i < LOOM__MOST_PARAMETERS; i++)
         RETURN_ERROR_IF(is->parameters[i] != 0, LOOM_BAD_FILE, "the header of %s holds values that no table has",
                         file->path);

@@ -14,7 +14,7 @@ typedef struct loom__table_slots {
     uint32_t slots;   /* per bucket */
     loom__slot_kind kind;
     uint64_t line_offset, line_stride;   /* from a partition's start to bucket 0's line, and from line to line */
-    uint64_t value_offset, value_stride; /* the same for values of 4 or 8 bytes outside the line */
+    uint64_t value_offset, value_stride; /* the same for values apart from keys */
     /* Slots may have rows outside the line. A row holds a key, a value, or both, of any width. If the row holds the
      * key, the line holds a number that only says whether there is a key. With rows, slot_value_bytes of `kind` is 0.
      * Rows are numbered over the table. */

@@ -418,13 +418,23 @@ static void load_bytes(const uint8_t *data, size_t bytes)
 
 /* ---- Framing and checksums made right ---- */
 
-/* A partition's bytes, written down a second time from docs/format.md. */
+/* Open tables with five pairs to a line, written down a second time from docs/format.md. */
+static int is_narrow(uint32_t engine, uint32_t type, uint32_t key_bytes, uint32_t value_bytes)
+{
+    const int open = engine == LOOM_ENGINE_OPEN || engine == LOOM_ENGINE_CHAIN;
+    if (type == LOOM_TYPE_MULTIMAP) /* handles */
+        return open && key_bytes == 4;
+    return open && value_bytes != 0 && key_bytes + value_bytes == 12;
+}
+
+/* A partition's bytes, likewise. */
 static uint64_t partition_bytes_of(uint32_t engine, uint32_t type, uint32_t key_bytes, uint32_t value_bytes,
                                    uint64_t buckets)
 {
     if (type == LOOM_TYPE_MULTIMAP) /* handles */
         value_bytes = 8;
-    if (value_bytes == 0 || engine == LOOM_ENGINE_BLOOM || engine == LOOM_ENGINE_ROWS)
+    if (value_bytes == 0 || engine == LOOM_ENGINE_BLOOM || engine == LOOM_ENGINE_ROWS ||
+        is_narrow(engine, type, key_bytes, value_bytes))
         return buckets * 64;
     if (key_bytes == 4)
         return buckets * (value_bytes == 4 ? 64 : 192);
@@ -595,6 +605,7 @@ static size_t repair_2(unsigned char *file, size_t bytes)
     memcpy(head.file.magic, FILE_MAGIC, sizeof head.file.magic);
     head.file.sections = strings || apart ? 3 : perfect || lists || rows ? 2 : 1;
     head.file.header_bytes = loom__file_header_bytes(1, head.file.sections);
+    head.table.layout_version = is_narrow(is.engine, is.type, is.key_bytes, is.value_bytes) ? 2 : 1;
     head.table.key_bytes = is.key_bytes;
     head.table.value_bytes = is.value_bytes;
     head.table.partitions = is.partitions;

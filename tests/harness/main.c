@@ -129,19 +129,19 @@ static test_case *make_cases(size_t *count)
     return cases;
 }
 
-/* Buckets have four layouts: pairs (4_4), keys with values behind each line (8_8; 4_8 is the same with more slots),
- * keys with values behind all lines (8_4), and keys alone (8_0; 4_0 has more slots). A test without widths always
- * runs. */
+/* Buckets have four layouts: pairs (4_4), keys with values in the same line (8_4 or 4_8, as the seed decides), keys
+ * with values behind the line (8_8), and keys alone (8_0; 4_0 has more slots). A test without widths always runs. */
 static int is_layout_of_its_own(const test_options *o, const test_case *test)
 {
-    static const uint32_t widths[4][2] = {{4, 4}, {8, 4}, {8, 8}, {8, 0}};
+    test_run run;
+    test_seed_run(&run, o->seed, test->entry->name);
+    const uint32_t in_line = random_below(&run.random, 2) == 0 ? 8 : 4; /* bytes of the key */
+    const uint32_t widths[4][2] = {{4, 4}, {in_line, 12 - in_line}, {8, 8}, {8, 0}};
     uint32_t first = test->entry->each & (TEST_MAPS | TEST_MULTIMAPS) ? 0 : 3,
              end = test->entry->each & (TEST_SETS | TEST_FILTERS) ? 4 : 3;
     if (!test->entry->each)
         return 1;
     if (test->entry->long_tier) {
-        test_run run;
-        test_seed_run(&run, o->seed, test->entry->name);
         first += (uint32_t)random_below(&run.random, end - first);
         end = first + 1;
     }

@@ -20,9 +20,9 @@ typedef struct multimap_model {
     value_list *lists;
     uint64_t used, room; /* of lists */
     uint64_t size, distinct;
-    uint64_t most; /* values of a key; 0: no limit */
-    int grows;     /* the table refuses nothing for lack of room */
-    int in_order;  /* all insertions were in order: the lists are compared in order */
+    uint64_t most;                /* values of a key; 0: no limit */
+    int grows;                    /* the table refuses nothing for lack of room */
+    int in_order;                 /* all insertions were in order: the lists are compared in order */
     counting_allocator *refusing; /* refuses a request of the next call, but none of the checks after it; or NULL */
     uint32_t key_bytes, value_bytes;
 } multimap_model;

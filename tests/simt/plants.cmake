@@ -243,7 +243,7 @@ plant(crowded_taken_for_full insert+insert
 # ---- find ----
 
 plant(value_without_its_ready_bit find+insert
-"    if (shared && !open_is_ready(line, slot))
+"    if (shared && !open_is_ready(kind, line, slot))
         return 0;
     lane_acquire(shared); /* the value was stored before its ready bit */"
 "    lane_acquire(shared); /* the value was stored before its ready bit */")
@@ -253,12 +253,24 @@ plant(value_not_acquired find+insert
 "")
 
 plant(no_second_look_at_the_ready_bit find+erase
-"    return !shared || open_is_ready(line, slot);"
+"    return !shared || open_is_ready(kind, line, slot);"
 "    return 1;")
 
 plant(second_look_not_acquired find+erase
 "    lane_acquire(shared); /* an erase clears"
 "    (void)0; /* an erase clears")
+
+plant(narrow_word_set_without_an_atomic insert+insert+find
+"        lane_or_4((uint32_t *)at, (uint32_t)1 << bit, shared);"
+"        lane_store_4((uint32_t *)at, lane_load_4((uint32_t *)at) | (uint32_t)1 << bit);")
+
+plant(narrow_word_cleared_without_an_atomic erase+erase
+"        return lane_and_4((uint32_t *)at, ~((uint32_t)1 << bit), shared) >> bit & 1;"
+"    {
+        const uint32_t old = lane_load_4((uint32_t *)at);
+        lane_store_4((uint32_t *)at, old & ~((uint32_t)1 << bit));
+        return old >> bit & 1;
+    }")
 
 plant(no_bound_on_a_lookup erase+erase
 "    look.further &= walk->depth + 1 < view->buckets;"
@@ -290,7 +302,7 @@ plant(both_slots_of_a_key_told mixed/find
 
 plant(value_fetched_while_erased mixed/insert+erase
 "    if (mode == SLOT_FETCH && shared == OPEN_MIXED)
-        return open_read_value(kind, shared, view, walk->partition, line, slot, pair, value);"
+        return open_read_value(kind, shared, line, slot, pair, value);"
 "")
 
 plant(marked_although_slots_are_retired mixed/full
@@ -311,8 +323,8 @@ plant(erased_by_two_scans erase_if+erase
     open_note_erased(shared, view, &walk);")
 
 plant(scan_reads_unready_values mixed/erase_if
-"    return open_read_value(kind, shared, view, here->partition, line, slot, *pair, value);"
-"    return open_read_value(kind, OPEN_ALONE, view, here->partition, line, slot, *pair, value);")
+"    return open_read_value(kind, shared, line, slot, *pair, value);"
+"    return open_read_value(kind, OPEN_ALONE, line, slot, *pair, value);")
 
 plant(scan_counts_no_stale_bits erase_if+erase
 "    const open_walk walk = open_walk_to(kind, view, key, here->bucket);
@@ -1281,10 +1293,10 @@ plant(rows_update_does_not_wait rows/update+update
 "        return OPEN_DONE;")
 
 plant(rows_erased_by_two rows/erase+erase
-"    if (!(lane_and_8((uint64_t *)(line + OPEN_WORD_OFFSET), ~ready, shared) & ready))
+"    if (!open_clear_in_word(kind, line, slot, shared))
         return 0;
 "
-"    (void)lane_and_8((uint64_t *)(line + OPEN_WORD_OFFSET), ~ready, shared);
+"    (void)open_clear_in_word(kind, line, slot, shared);
 ")
 
 plant(rows_tag_cleared_without_an_atomic rows/erase+erase
@@ -1297,10 +1309,10 @@ plant(rows_located_key_in_another_slot rows/erase-by-slot+erase
 "    const uint32_t slot = (uint32_t)((number + 1) % open_slots(SLOT_TAG));")
 
 plant(rows_located_key_erased_by_two rows/erase-by-slot+erase
-"    if (!(lane_and_8((uint64_t *)(line + OPEN_WORD_OFFSET), ~ready, shared) & ready))
+"    if (!open_clear_in_word(kind, line, slot, shared))
         return 0;
 "
-"    (void)lane_and_8((uint64_t *)(line + OPEN_WORD_OFFSET), ~ready, shared);
+"    (void)open_clear_in_word(kind, line, slot, shared);
 ")
 
 plant(rows_combined_without_an_atomic rows/accumulate+accumulate

@@ -78,22 +78,20 @@ static void name_word(const void *at, char *text, size_t bytes)
         return;
     }
     unsigned partition = (unsigned)(offset / view->partition_bytes);
-    uint64_t inside = offset % view->partition_bytes, stride = open_line_stride(kind);
-    uint64_t rows = open_value_offset(kind, view->buckets);
-    if (kind == SLOT_KEY_8_VALUE_4 && inside >= rows)
-        snprintf(text, bytes, "p%u b%u values %u, %u", partition, (unsigned)((inside - rows) / 32),
-                 (unsigned)((inside - rows) % 32 / 4), (unsigned)((inside - rows) % 32 / 4 + 1));
-    else if (inside % stride >= 64)
-        snprintf(text, bytes, "p%u b%u value %u", partition, (unsigned)(inside / stride),
-                 (unsigned)((inside % stride - 64) / 8));
-    else if (inside % stride == OPEN_WORD_OFFSET)
-        snprintf(text, bytes, "p%u b%u word", partition, (unsigned)(inside / stride));
-    else if (slot_stride(kind) == 4)
-        snprintf(text, bytes, "p%u b%u keys %u, %u", partition, (unsigned)(inside / stride),
-                 (unsigned)(inside % stride / 4), (unsigned)(inside % stride / 4 + 1));
+    const uint64_t inside = offset % view->partition_bytes, stride = open_line_stride(kind);
+    const unsigned bucket = (unsigned)(inside / stride), byte = (unsigned)(inside % stride);
+    const unsigned slots_end = open_slots(kind) * slot_stride(kind), word = open_word_offset(kind) / 8 * 8;
+    const unsigned values = slot_values_apart(kind) ? open_value_offset(kind) : UINT32_MAX;
+    if (byte == word && !open_has_narrow_word(kind))
+        snprintf(text, bytes, "p%u b%u word", partition, bucket);
+    else if (byte == word) /* its lower half is the last key, or the last value */
+        snprintf(text, bytes, "p%u b%u slot %u, word", partition, bucket, open_slots(kind) - 1);
+    else if (byte >= values)
+        snprintf(text, bytes, "p%u b%u values from %u on", partition, bucket, (byte - values) / slot_value_bytes(kind));
+    else if (byte < slots_end)
+        snprintf(text, bytes, "p%u b%u slots from %u on", partition, bucket, byte / slot_stride(kind));
     else
-        snprintf(text, bytes, "p%u b%u slot %u", partition, (unsigned)(inside / stride),
-                 (unsigned)(inside % stride / 8));
+        snprintf(text, bytes, "p%u b%u byte %u", partition, bucket, byte);
 }
 
 /* Different keys of one partition. */
@@ -451,7 +449,7 @@ static uint32_t stale_bits(uint32_t partition)
     }
     for (uint32_t number = 0; number < now.view.buckets; number++) {
         open_walk here = open_stand_at(kind, &now.view, partition, number);
-        uint64_t word = lane_load_8((const uint64_t *)(open_line(kind, &here, number) + OPEN_WORD_OFFSET));
+        uint64_t word = open_load_word(kind, open_line(kind, &here, number));
         stale += loom__count_bits((word & ~needed[number]) >> open_ready_bits(kind));
     }
     return stale;

@@ -16,7 +16,7 @@ enum {
     HOT_KEYS = 3,
     MOST_BEFORE = 9, /* values of a key before the run */
     HEAP_ROOM = 320, /* values of 8 bytes */
-    TABLE_BYTES = 2 * MOST_BUCKETS * 192,
+    TABLE_BYTES = 2 * MOST_BUCKETS * 128,
     MOST_ALL = SIM_MOST_CALLS * SIM_MOST_ITEMS
 };
 

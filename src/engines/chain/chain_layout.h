@@ -28,7 +28,6 @@
 #include "engines/multi/multi_layout.h"
 
 enum {
-    CHAIN_LAYOUT_VERSION = 1,
     CHAIN_GROWTH_ONE = 1 << 12, /* view->bucket_growth counts in 2^-12 what exceeds a growth of 1 */
     CHAIN_LARGEST_GROWTH = 8,   /* of a config; both fit 16 bits */
     CHAIN_LARGEST_FIRST = 1 << 15,

@@ -304,9 +304,8 @@ LOOM_LANE chain_answer chain_append_item(loom__slot_kind kind, int shared, lane_
         if (found == OPEN_WAS_THERE && walk->open.marked_to < walk->open.depth)
             lane_acquire(shared); /* filter bits that this careful walk passed: a count that follows must see them */
         if (tells)
-            walk->at = (uint64_t *)(void *)open_value(kind, &view->directory, walk->open.partition,
-                                                      open_line(kind, &walk->open, walk->open.free_bucket),
-                                                      walk->open.free_slot);
+            walk->at = (uint64_t *)(void *)(open_line(kind, &walk->open, walk->open.free_bucket) +
+                                            open_value_place(kind, walk->open.free_slot));
     }
     chain_outcome own = CHAIN_GO_ON;
     if (active && walk->at != NULL) {

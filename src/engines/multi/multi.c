@@ -107,7 +107,7 @@ static loom_status choose_smaller(loom__machine *machine, loom_map_config *direc
                                   loom__description *is)
 {
     const loom__slot_kind kind = multi_directory_kind(directory->key_bytes);
-    const uint64_t bucket_bytes = open_partition_bytes(kind, 1) + multi_tag_bytes(kind);
+    const uint64_t bucket_bytes = open_partition_bytes(kind, 1) + MULTI_TAG_BYTES;
     const uint64_t counted = heap_bytes < MUCH_BYTES ? 0 : heap_bytes + heap_bytes / MARGIN;
     const uint64_t buckets = (uint64_t)is->partitions * is->buckets;
     uint64_t shared = machine->ops->id == LOOM_MACHINE_CPU ? MULTI_CACHED_BYTES : MULTI_SHARED_BYTES;
@@ -143,6 +143,12 @@ loom_status loom__multi_choose(loom__machine *machine, const void *any_config, l
     if (directory.buckets_per_partition != 0)
         return LOOM_OK;
     return choose_smaller(machine, &directory, heap_bytes, is);
+}
+
+uint32_t loom__multi_layout_of(const loom__description *is)
+{
+    const int narrow = row_bytes_of(is) == 0 && open_has_narrow_word(multi_directory_kind(is->key_bytes));
+    return narrow ? MULTI_NARROW_VERSION : MULTI_LAYOUT_VERSION;
 }
 
 loom_status loom__multi_check(const loom__description *is)
@@ -244,6 +250,7 @@ const loom__engine loom__multi_engine = {
     .name = "open",
     .types = 1 << LOOM_TYPE_MULTIMAP,
     .layout_version = MULTI_LAYOUT_VERSION,
+    .layout_of = loom__multi_layout_of,
     .view_layout = LOOM_MULTI_VIEW_LAYOUT,
     .parameters = 2,
     .options = LOOM__OPTION_LISTS,

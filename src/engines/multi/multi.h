@@ -10,6 +10,7 @@ loom_status loom__multi_supports(loom__machine *machine, loom_type type, loom_fe
 loom_status loom__multi_check_widths(loom_type type, uint32_t key_bytes, uint32_t value_bytes, loom_status status);
 loom_status loom__multi_choose(loom__machine *machine, const void *any_config, loom__description *is);
 loom_status loom__multi_check(const loom__description *is);
+uint32_t loom__multi_layout_of(const loom__description *is);
 void loom__multi_lay_out(loom__table *table);
 void loom__multi_attach(loom__table *table);
 loom_status loom__multi_restored(loom__table *table, loom_stream stream);

@@ -25,7 +25,8 @@
 #include "engines/open/open_rows.h"
 
 enum {
-    MULTI_LAYOUT_VERSION = 1,
+    MULTI_LAYOUT_VERSION = 1, /* of open and of chain; MULTI_NARROW_VERSION if the directory has narrow words */
+    MULTI_NARROW_VERSION = 2,
     MULTI_HANDLE_BYTES = 8,
     MULTI_VALUES = 0,       /* parameters of a description: values for which the heap has room */
     MULTI_MOST = 1,         /* most values per key; 0: LIST_MOST_VALUES */
@@ -135,10 +136,7 @@ LOOM_BOTH int multi_has_numbers(const loom__multi_view *view)
 
 /* Bytes for each bucket of the directory that a GPU needs in shared memory beside a partition, when it builds one: a
  * tag for each slot. */
-LOOM_BOTH uint32_t multi_tag_bytes(loom__slot_kind kind)
-{
-    return open_slots(kind) > 8 ? 16 : 8;
-}
+enum { MULTI_TAG_BYTES = 8 };
 
 /* The values from `place` on that a list of this kind may not use, since it begins at a multiple of a unit. */
 LOOM_BOTH uint64_t multi_padding(loom__list_kind kind, uint64_t place)

@@ -88,11 +88,18 @@ static loom_status restored(loom__table *table, loom_stream stream)
     return LOOM_OK;
 }
 
+static uint32_t layout_of(const loom__description *is)
+{
+    return open_has_narrow_word(slot_kind_of(is->key_bytes, is->value_bytes)) ? OPEN_NARROW_VERSION
+                                                                              : OPEN_LAYOUT_VERSION;
+}
+
 const loom__engine loom__open_engine = {
     .id = LOOM_ENGINE_OPEN,
     .name = "open",
     .types = 1 << LOOM_TYPE_MAP | 1 << LOOM_TYPE_SET | 1 << LOOM_TYPE_COUNTER,
     .layout_version = OPEN_LAYOUT_VERSION,
+    .layout_of = layout_of,
     .options = LOOM__OPTION_CONCURRENT_READS,
     .view_layout = LOOM_VIEW_LAYOUT,
     .choose = loom__open_choose,

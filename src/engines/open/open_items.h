@@ -21,18 +21,16 @@ typedef struct open_answer {
     lane_truth reports;   /* this lane reports the answer */
 } open_answer;
 
-/* Looks for the key in one line. `settled` says that no other line needs to be read. `partition` is used only by
- * SLOT_KEY_8_VALUE_4, whose values stand at the end of the partition. */
-LOOM_LANE open_found open_find_in_line(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
-                                       unsigned char *partition, const unsigned char *line, uint64_t key,
-                                       uint32_t filter_bit, lane_truth active)
+/* Looks for the key in one line. `settled` says that no other line needs to be read. */
+LOOM_LANE open_found open_find_in_line(loom__slot_kind kind, int shared, lane_group group, const unsigned char *line,
+                                       uint64_t key, uint32_t filter_bit, lane_truth active)
 {
     open_found answer;
     uint64_t value = 0;
     open_look look = open_look_at(kind, shared, group, line, key, filter_bit, active);
     lane_truth holds = look.mine, found = look.found;
     if (look.mine)
-        holds = open_read_value(kind, shared, view, partition, line, look.slot, look.pair, &value);
+        holds = open_read_value(kind, shared, line, look.slot, look.pair, &value);
     if (shared && slot_values_apart(kind))
         found = lane_some(lane_poll(group, holds)); /* a key counts as found only if its value is ready */
     answer.settled = look.found | !look.further;
@@ -45,9 +43,8 @@ LOOM_LANE open_found open_find_in_line(loom__slot_kind kind, int shared, lane_gr
 LOOM_LANE open_found open_find_item(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
                                     open_walk *walk, lane_truth active)
 {
-    open_found answer =
-        open_find_in_line(kind, shared, group, view, walk->partition, open_line(kind, walk, walk->bucket), walk->key,
-                          open_filter_bit(kind, walk->lower), active);
+    open_found answer = open_find_in_line(kind, shared, group, open_line(kind, walk, walk->bucket), walk->key,
+                                          open_filter_bit(kind, walk->lower), active);
     answer.settled |= walk->depth + 1 >= view->buckets;
     if (!answer.settled)
         open_advance(view, walk);

@@ -1,25 +1,29 @@
 /* The bytes of an open table, in memory and in files. Nothing here allocates, loops over data or calls the system.
  *
  * A table is an array of partitions. A partition is one piece of memory that is built, saved, moved and checked as a
- * whole. It holds a prime number of buckets. A bucket is a *line* of 64 bytes and, unless the values lie in the line
- * itself, a row of values.
+ * whole. It holds a prime number of buckets. A bucket is a *line* of 64 bytes. KEY_8_VALUE_8: the line has keys, and a
+ * row of values follows it. Each number is the place of what follows, in bytes from the start of the bucket:
  *
- *   line, PAIR_4_4     | key value | key value | … 7 pairs of 8 bytes …                | word |
- *   line, KEY_4_*      | key | key | … 14 keys of 4 bytes …                            | word |
- *   line, KEY_8_*      | key | key | … 7 keys of 8 bytes …                             | word |
- *                      0                                                               56    64
+ *   PAIR_4_4        0 | 7 pairs of 4 + 4 bytes                           | 56 word of 8 bytes |
+ *   KEY_4           0 | 14 keys                                          | 56 word of 8 bytes |
+ *   KEY_8           0 | 7 keys                                           | 56 word of 8 bytes |
+ *   KEY_8_VALUE_8   0 | 7 keys                                           | 56 word of 8 bytes | 64 | 7 values | 120
+ *   KEY_4_VALUE_8   0 | 5 keys | 20 word of 4 bytes | 24 | 5 values                          |
+ *   KEY_8_VALUE_4   0 | 5 keys                      | 40 | 5 values | 60 word of 4 bytes     |
  *
- *   word, PAIR_4_4, KEY_4, KEY_8   64 filter bits
+ *   word, PAIR_4_4, KEY_4, KEY_8   filter bits
  *   word, KEY_*_VALUE_*            from bit 0: one ready bit for each slot; the rest filter bits
  *
- *   partition          PAIR_4_4, KEY_4, KEY_8   line, line, …                       64 bytes a bucket
- *                      KEY_4_VALUE_8 line, 14 values, 16 bytes unused; line, …     192
- *                      KEY_8_VALUE_8 line, 7 values, 8 bytes unused; line, …       128
- *                      KEY_8_VALUE_4 line, line, …; then rows of 7 values, 4 unused  64 + 32, total rounded up to 64
- *
- * A row of values directly follows its line, so a hit reads two adjacent lines: one DRAM row, one page. With keys of 8
- * and values of 4 bytes this placement would waste a third. That kind has all rows together at the end of the
- * partition.
+ * So all kinds but one read a single line for a hit. Buckets of 128 bytes would hold 10 pairs of 12 bytes instead of 5
+ * in 64, and fewer keys would leave home, but a random read of 128 bytes costs a GPU 1.24 times one of 64. Buckets read
+ * for a hit, simulated, for load factors 0.8, 0.9 and 0.95:
+ *                                                         5 in 64 bytes         10 in 128 bytes      times 1.24
+ *     hit                                                 1.18, 1.35, 1.53      1.08, 1.18, 1.29     1.34, 1.46, 1.60
+ *     miss, with 27 and 54 filter bits                    1.03, 1.06, 1.10      1.01, 1.03, 1.05
+ * Measured on an H200 with 2^25 keys at load 0.8, G/s: hits 29.6, inserts 11.2, misses 34. With 14 or 7 keys in a line
+ * and the values behind it, two random reads for a hit, they were 17.5, 6.7 and 35.7.
+ * Three pairs of 8 + 8 bytes would fit 64 bytes: too few. Their values follow the line instead, so a hit reads two
+ * adjacent lines: one DRAM row, one page.
  *
  * Two more kinds have tags in their lines, and keys and values in rows: SLOT_TAG, and SLOT_STRING, whose rows refer to
  * strings in a heap: open_rows.h.
@@ -42,8 +46,9 @@
 
 enum {
     OPEN_LAYOUT_VERSION = 1, /* of everything in this file; part of the file format */
+    OPEN_NARROW_VERSION = 2, /* the same for kinds with a narrow word. Version 1 had their values outside the line */
     OPEN_LINE_BYTES = 64,
-    OPEN_WORD_OFFSET = 56,
+    OPEN_WORD_OFFSET = 56, /* of a word of 8 bytes */
     OPEN_LEAST_PARTITIONS = 2,
     OPEN_MOST_BUCKETS = 3499,                              /* 224 KB of lines: the shared memory of one Hopper SM */
     OPEN_MOST_BYTES = OPEN_MOST_BUCKETS * OPEN_LINE_BYTES, /* of a partition, if open_shape.c chooses its size */
@@ -59,11 +64,23 @@ enum {
     OPEN_MOST_PARTITIONS = 1 << 28 /* at least 16 hash values each; open_shape.c allows for uneven filling */
 };
 
+/* Whether the line also holds the values, apart from the keys. Its word then has 4 bytes instead of 8. */
+LOOM_BOTH int open_has_narrow_word(loom__slot_kind kind)
+{
+    return kind == SLOT_KEY_4_VALUE_8 || kind == SLOT_KEY_8_VALUE_4;
+}
+
 LOOM_BOTH uint32_t open_slots(loom__slot_kind kind)
 {
     if (slot_has_tag(kind))
         return 28;
-    return kind == SLOT_KEY_4_VALUE_8 || kind == SLOT_KEY_4 ? 14 : 7;
+    return open_has_narrow_word(kind) ? 5 : kind == SLOT_KEY_4 ? 14 : 7;
+}
+
+/* Where the word lies in the line. */
+LOOM_BOTH uint32_t open_word_offset(loom__slot_kind kind)
+{
+    return kind == SLOT_KEY_4_VALUE_8 ? 20 : kind == SLOT_KEY_8_VALUE_4 ? 60 : OPEN_WORD_OFFSET;
 }
 
 /* Bits of the word that say "this slot's value is complete". */
@@ -72,32 +89,32 @@ LOOM_BOTH uint32_t open_ready_bits(loom__slot_kind kind)
     return slot_values_apart(kind) ? open_slots(kind) : 0;
 }
 
+LOOM_BOTH uint32_t open_filter_bits(loom__slot_kind kind)
+{
+    return (open_has_narrow_word(kind) ? 32 : 64) - open_ready_bits(kind);
+}
+
+/* Bytes from one line to the next. */
 LOOM_BOTH uint32_t open_line_stride(loom__slot_kind kind)
 {
-    return kind == SLOT_KEY_4_VALUE_8 ? 192 : kind == SLOT_KEY_8_VALUE_8 ? 128 : 64;
+    return kind == SLOT_KEY_8_VALUE_8 ? 128 : 64;
 }
 
-LOOM_BOTH uint32_t open_value_stride(loom__slot_kind kind)
+/* Bytes from a line to its first value, where values lie apart from keys. */
+LOOM_BOTH uint32_t open_value_offset(loom__slot_kind kind)
 {
-    return kind == SLOT_KEY_8_VALUE_4 ? 32 : open_line_stride(kind);
-}
-
-/* Bytes from the start of the partition to bucket 0's row of values. */
-LOOM_BOTH uint64_t open_value_offset(loom__slot_kind kind, uint32_t buckets)
-{
-    return (uint64_t)(kind == SLOT_KEY_8_VALUE_4 ? buckets : 1) * OPEN_LINE_BYTES;
+    return kind == SLOT_KEY_4_VALUE_8 ? 24 : kind == SLOT_KEY_8_VALUE_4 ? 40 : OPEN_LINE_BYTES;
 }
 
 LOOM_BOTH uint64_t open_partition_bytes(loom__slot_kind kind, uint32_t buckets)
 {
-    uint64_t bytes = (uint64_t)buckets * open_line_stride(kind);
-    if (kind == SLOT_KEY_8_VALUE_4)
-        bytes += (uint64_t)buckets * open_value_stride(kind);
-    return (bytes + OPEN_LINE_BYTES - 1) / OPEN_LINE_BYTES * OPEN_LINE_BYTES;
+    return (uint64_t)buckets * open_line_stride(kind);
 }
 
 LOOM_STATIC_ASSERT(7 * 8 == OPEN_WORD_OFFSET && 14 * 4 == OPEN_WORD_OFFSET && 28 * 2 == OPEN_WORD_OFFSET,
                    "slots fill a line up to its word");
+LOOM_STATIC_ASSERT(5 * 4 + 4 == 24 && 24 + 5 * 8 == OPEN_LINE_BYTES && 5 * 8 == 40 && 40 + 5 * 4 == 60,
+                   "five keys, five values of 8 or 4 bytes and a word of 4 fill a line");
 LOOM_STATIC_ASSERT(OPEN_WORD_OFFSET + 8 == OPEN_LINE_BYTES, "the word ends the line");
 
 /* How many keys users' kernels have added to the table. Each set of counters has a cache line of its own, so that
@@ -160,7 +177,7 @@ LOOM_LANE uint64_t open_retired(const loom__open_view *view, uint32_t partition)
 /* The largest stale count that needs no upkeep. */
 LOOM_BOTH uint32_t open_most_stale(const loom__open_view *view)
 {
-    return view->buckets * (64 - open_ready_bits((loom__slot_kind)view->kind)) / OPEN_STALE_SHARE;
+    return view->buckets * open_filter_bits((loom__slot_kind)view->kind) / OPEN_STALE_SHARE;
 }
 
 LOOM_LANE int open_is_worn(const loom__open_view *view, uint32_t stale)
@@ -180,8 +197,8 @@ LOOM_BOTH loom__table_slots open_table_slots(const loom__open_view *view)
     table.kind = kind;
     table.line_offset = 0;
     table.line_stride = open_line_stride(kind);
-    table.value_offset = open_value_offset(kind, view->buckets);
-    table.value_stride = open_value_stride(kind);
+    table.value_offset = open_value_offset(kind);
+    table.value_stride = open_line_stride(kind);
     table.row_key_bytes = table.row_value_bytes = table.row_key_stride = table.row_value_stride = 0;
     table.row_variable = 0;
     table.rows = table.row_values = NULL;

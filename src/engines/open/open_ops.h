@@ -17,7 +17,7 @@
  *   I2  If a key lies at depth d of its sequence, its filter bit is set in the buckets at depth 0 .. d - 1.
  *   I3  A slot without a key holds the partition's empty key and a value whose bytes are all zero. SLOT_TAG: it holds
  *       tag 0, and its row may hold anything.
- *   I4  With values outside the line: a slot's ready bit is set if and only if the slot holds a key.
+ *   I4  With values apart from keys: a slot's ready bit is set if and only if the slot holds a key.
  *   I5  A partition marked OPEN_FULL has no free slot. A partition without a free slot need not be marked.
  * Hence a search ends at the first bucket that holds the key or lacks its filter bit. Filter bits left by erased keys
  * never cause a wrong answer; they only make searches longer. Partitions count them, and open_upkeep.h rebuilds
@@ -34,7 +34,7 @@
  * 400,000 runs the simulator found no lookup that misses a nearer key.
  *
  *   Insert searches the sequence up to the first bucket without its filter bit, remembers the first free slot, and
- *   stores the key there by a CAS. *Linearisation point: the successful CAS*; with values outside the line: setting the
+ *   stores the key there by a CAS. *Linearisation point: the successful CAS*; with values apart from keys: setting the
  *   ready bit. Before the CAS, the key's filter bit is set in all buckets before that slot, so I2 holds before the key
  *   is visible. Insert sets the bit as it leaves a full bucket, long before the fence that precedes the CAS. Setting
  *   all bits right before the CAS made that fence wait and cost a GPU 4 % of its insertion rate at load 0.95.
@@ -44,7 +44,7 @@
  *   can only show a filled slot as free, and then the CAS fails. After a failed CAS, B searches again from that slot's
  *   bucket on; all earlier buckets were full, without the key, and stay so. Each failed CAS means that another group
  *   filled a slot, so there are at most as many failures as slots.
- *   With values outside the line, a group that finds a key whose value is still being stored repeats its turn until the
+ *   With values apart from keys, a group that finds a key whose value is still being stored repeats its turn until the
  *   value is ready. The storing group is three instructions away from making it ready. No other step makes one group
  *   wait for another. Without the wait, an insert could report a key as existing before any lookup can find it, or the
  *   first store of the value could undo an overwrite.
@@ -62,10 +62,10 @@
  *   Update gives a new value to a present key, *linearisation point: the store or CAS*. If the CAS fails, it has met
  *   another update of the key. The failed update counts as having come just before the other one.
  *   Erase replaces the pair, or a set's key, by the empty one, *linearisation point: the successful CAS*. With values
- *   outside the line the linearisation point is clearing the ready bit, and the group that cleared the bit empties the
+ *   apart from keys the linearisation point is clearing the ready bit, and the group that cleared the bit empties the
  *   slot. Of two erases of one key exactly one succeeds. A scan (open_erase_slot) erases a key where it finds the key,
  *   with the same linearisation point.
- *   Find reads each word once. With values outside the line, find reads the ready bit before and after the value, and
+ *   Find reads each word once. With values apart from keys, find reads the ready bit before and after the value, and
  *   the key counts as present only if both readings are set: *linearisation point: the second reading*.
  *
  * Without lookups (`shared` = OPEN_UNREAD: bulk insertions and accumulations, unless lookups may overlap them) a key
@@ -155,7 +155,7 @@ LOOM_LANE open_look open_look_at(loom__slot_kind kind, int shared, lane_group gr
      * counts. If it is the older one, the key was absent at some moment of this look. */
     if (shared == OPEN_MIXED)
         look.mine = lane_chosen(group, holders);
-    look.further = lane_some(lane_poll(group, active & lane_filter(group, &line, filter_bit)));
+    look.further = lane_some(lane_poll(group, active & lane_filter(group, &line, open_word_offset(kind), filter_bit)));
     look.waits = 0;
     return look;
 }
@@ -171,36 +171,33 @@ LOOM_LANE open_look open_find_turn(loom__slot_kind kind, int shared, lane_group 
     return look;
 }
 
-LOOM_LANE lane_truth open_is_ready(const unsigned char *line, uint32_t slot)
+LOOM_LANE lane_truth open_is_ready(loom__slot_kind kind, const unsigned char *line, uint32_t slot)
 {
-    return (lane_truth)(lane_load_8((const uint64_t *)(line + OPEN_WORD_OFFSET)) >> slot & 1);
+    return (lane_truth)(open_load_word(kind, line) >> slot & 1);
 }
 
 /* Reads the value of a key that this lane saw in `slot`. False, which only happens beside writers: the key is being
  * stored or erased at this moment and counts as absent. */
-LOOM_LANE lane_truth open_read_value(loom__slot_kind kind, int shared, const loom__open_view *view,
-                                     unsigned char *partition, const unsigned char *line, uint32_t slot, uint64_t pair,
-                                     uint64_t *value)
+LOOM_LANE lane_truth open_read_value(loom__slot_kind kind, int shared, const unsigned char *line, uint32_t slot,
+                                     uint64_t pair, uint64_t *value)
 {
     if (!slot_values_apart(kind)) {
         *value = kind == SLOT_PAIR_4_4 ? pair >> 32 : 0;
         return 1;
     }
-    if (shared && !open_is_ready(line, slot))
+    if (shared && !open_is_ready(kind, line, slot))
         return 0;
     lane_acquire(shared); /* the value was stored before its ready bit */
-    const unsigned char *at = open_value(kind, view, partition, line, slot);
-    *value = slot_load_value(kind, at);
+    *value = open_load_value(kind, shared, line, slot);
     lane_acquire(shared); /* an erase clears the bit first: a lane that read a cleared value sees the bit clear */
-    return !shared || open_is_ready(line, slot);
+    return !shared || open_is_ready(kind, line, slot);
 }
 
 /* ---- insert ---- */
 
 LOOM_LANE void open_set_bit(loom__slot_kind kind, int shared, const open_walk *walk, uint32_t bucket)
 {
-    lane_or_8((uint64_t *)(open_line(kind, walk, bucket) + OPEN_WORD_OFFSET),
-              (uint64_t)1 << open_filter_bit(kind, walk->lower), shared);
+    open_set_in_word(kind, open_line(kind, walk, bucket), open_filter_bit(kind, walk->lower), shared);
 }
 
 /* Sets the key's filter bit in the buckets at depth 0 .. depth - 1 that lack it, before the key is stored (I2). At most
@@ -241,7 +238,7 @@ LOOM_LANE lane_truth open_leave(loom__slot_kind kind, int shared, const loom__op
 LOOM_LANE void open_publish(int shared, unsigned char *line, uint32_t slot)
 {
     lane_release(shared); /* the row comes before its ready bit (I4) */
-    lane_or_8((uint64_t *)(line + OPEN_WORD_OFFSET), (uint64_t)1 << slot, shared);
+    open_set_in_word(SLOT_TAG, line, slot, shared);
 }
 
 /* Stores key and value in a slot that was free. False: another group took the slot first. */
@@ -267,9 +264,9 @@ LOOM_LANE lane_truth open_claim(loom__slot_kind kind, int shared, const loom__op
         return 0;
     if (!slot_values_apart(kind))
         return 1;
-    slot_store_value(kind, open_value(kind, view, walk->partition, line, slot), value);
+    slot_store_value(kind, line + open_value_place(kind, slot), value);
     lane_release(shared); /* the value comes before its ready bit (I4) */
-    lane_or_8((uint64_t *)(line + OPEN_WORD_OFFSET), (uint64_t)1 << slot, shared);
+    open_set_in_word(kind, line, slot, shared);
     return 1;
 }
 
@@ -297,11 +294,11 @@ LOOM_LANE lane_truth open_meet(loom__slot_kind kind, slot_mode mode, loom__combi
     if (!slot_values_apart(kind))
         return 1;
     if (mode == SLOT_FETCH && shared == OPEN_MIXED)
-        return open_read_value(kind, shared, view, walk->partition, line, slot, pair, value);
+        return open_read_value(kind, shared, line, slot, pair, value);
     if (mode != SLOT_KEEP && mode != SLOT_LOCATE) {
-        unsigned char *at = open_value(kind, view, walk->partition, line, slot);
+        unsigned char *at = line + open_value_place(kind, slot);
         if (mode == SLOT_FETCH || mode == SLOT_RESERVE) {
-            if (shared && !open_is_ready(line, slot)) /* loaded by this lane: the fence orders no other's loads */
+            if (shared && !open_is_ready(kind, line, slot)) /* loaded by this lane: the fence orders no other's loads */
                 return 0;
             lane_acquire(shared); /* the value came before that bit */
             *value = mode == SLOT_RESERVE ? slot_reserve(shared, (uint64_t *)at) : slot_load_value(kind, at);
@@ -376,12 +373,13 @@ LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, lo
     if (slot_has_tag(kind) && active)
         hits = open_verify(kind, shared, view, walk, hits, &waits);
     lane_slots frees = lane_match(&line, slot_key_bytes(kind), stride, slots, open_empty(view, walk->partition_index));
-    lane_truth bit = lane_filter(group, &line, open_filter_bit(kind, walk->lower));
+    lane_truth bit = lane_filter(group, &line, open_word_offset(kind), open_filter_bit(kind, walk->lower));
     lane_votes holders = lane_poll(group, active & lane_any(hits));
     lane_votes offers = lane_poll(group, active & lane_any(frees));
     lane_truth further = lane_some(lane_poll(group, active & bit));
-    uint32_t ready =
-        shared && slot_values_apart(kind) && !slot_has_tag(kind) ? lane_low_bits(group, &line) : UINT32_MAX;
+    uint32_t ready = shared && slot_values_apart(kind) && !slot_has_tag(kind)
+                         ? lane_four_bytes(group, &line, open_word_offset(kind))
+                         : UINT32_MAX;
 
     if (lane_some(offers) && walk->free_slot == OPEN_NO_SLOT) {
         walk->free_bucket = walk->bucket;
@@ -558,8 +556,7 @@ LOOM_LANE lane_truth open_free_slot(loom__slot_kind kind, int shared, const loom
         return lane_swap_8((uint64_t *)at, pair, slot_pair(empty, 0), shared) == pair;
     if (!slot_values_apart(kind))
         return slot_swap_key(kind, shared, at, walk->key, empty);
-    uint64_t ready = (uint64_t)1 << slot;
-    if (!(lane_and_8((uint64_t *)(line + OPEN_WORD_OFFSET), ~ready, shared) & ready))
+    if (!open_clear_in_word(kind, line, slot, shared))
         return 0;
     if (kind == SLOT_STRING)
         open_drop_strings(view, walk, open_row_at(view, walk, slot));
@@ -571,7 +568,7 @@ LOOM_LANE lane_truth open_free_slot(loom__slot_kind kind, int shared, const loom
         return 1;
     }
     lane_release(shared); /* the bit is cleared before the value is */
-    slot_store_value(kind, open_value(kind, view, walk->partition, line, slot), 0);
+    slot_store_value(kind, line + open_value_place(kind, slot), 0);
     slot_store_key(kind, line, slot, empty);
     return 1;
 }
@@ -640,7 +637,7 @@ LOOM_LANE lane_truth open_read_slot(loom__slot_kind kind, int shared, const loom
     if (*key == open_empty(view, here->partition_index) ||
         (shared == OPEN_MIXED && *key == open_retired(view, here->partition_index)))
         return 0;
-    return open_read_value(kind, shared, view, here->partition, line, slot, *pair, value);
+    return open_read_value(kind, shared, line, slot, *pair, value);
 }
 
 /* Erases the key that open_read_slot read, as an erasure of the key would: *linearisation point* as there. False:
@@ -667,7 +664,7 @@ LOOM_LANE uint32_t open_slot_emptied(loom__slot_kind kind, int shared, const loo
     if (slot_values_apart(kind)) { /* I4; other lanes may empty other slots of the bucket */
         unsigned char *line = view->base + loom__multiply_wide(partition, view->partition_bytes) +
                               (uint64_t)bucket * open_line_stride(kind);
-        (void)lane_and_8((uint64_t *)(line + OPEN_WORD_OFFSET), ~((uint64_t)1 << slot), shared);
+        (void)open_clear_in_word(kind, line, slot, shared);
     }
     return open_wear_of(&walk);
 }

@@ -66,8 +66,8 @@ LOOM_LANE open_look open_look_at_tags(loom__slot_kind kind, int shared, lane_gro
     look.found = lane_some(holders);
     if (shared == OPEN_MIXED) /* the key may be in two slots, as in open_look_at */
         look.mine = lane_chosen(group, holders);
-    look.further =
-        lane_some(lane_poll(group, active & lane_filter(group, &line, open_filter_bit(SLOT_TAG, walk->lower))));
+    look.further = lane_some(
+        lane_poll(group, active & lane_filter(group, &line, OPEN_WORD_OFFSET, open_filter_bit(SLOT_TAG, walk->lower))));
     look.waits = lane_some(lane_poll(group, waits));
     return look;
 }

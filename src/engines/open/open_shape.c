@@ -6,8 +6,8 @@
  *
  * Consequences for packed pairs: partitions of 1747 buckets (12,229 slots) suffice up to a load of about 0.92. At 0.95,
  * one in ten thousand builds of 10^8 keys would fail with them. Therefore partitions have up to 3499 buckets above
- * 0.92. With values outside the line, partitions have fewer buckets so that they, too, fit the shared memory of a GPU
- * (OPEN_MOST_BYTES).
+ * 0.92. With a row of values behind each line, partitions have fewer buckets so that they, too, fit the shared
+ * memory of a GPU (OPEN_MOST_BYTES).
  */
 #include "core/error.h"
 #include "core/partitions.h"

@@ -128,7 +128,7 @@ LOOM_LANE void open_survey_bucket(loom__slot_kind kind, lane_group group, const 
 {
     unsigned char *base = view->base + (uint64_t)partition * view->partition_bytes;
     unsigned char *line = base + (uint64_t)number * open_line_stride(kind);
-    uint64_t word = *(const uint64_t *)(line + OPEN_WORD_OFFSET), empty = open_empty(view, partition);
+    uint64_t word = open_load_word(kind, line), empty = open_empty(view, partition);
     uint32_t slots = open_slots(kind), ready_bits = open_ready_bits(kind), used = 0;
     uint32_t ready = (uint32_t)(word & (((uint64_t)1 << ready_bits) - 1)), holders = 0;
     int sound = 1;
@@ -140,7 +140,7 @@ LOOM_LANE void open_survey_bucket(loom__slot_kind kind, lane_group group, const 
             if (kind == SLOT_PAIR_4_4)
                 sound &= *(const uint64_t *)(line + slot * 8) >> 32 == 0;
             else if (slot_values_apart(kind))
-                sound &= slot_load_value(kind, open_value(kind, view, base, line, slot)) == 0;
+                sound &= slot_load_value(kind, line + open_value_place(kind, slot)) == 0;
             continue;
         }
         loom__string own;
@@ -171,7 +171,7 @@ LOOM_LANE void open_survey_bucket(loom__slot_kind kind, lane_group group, const 
 /* Computes the survey from the sums over all buckets. */
 LOOM_BOTH loom__survey open_survey_of(const loom__open_view *view, const open_sums *sums)
 {
-    double filter_bits = 64.0 - open_ready_bits((loom__slot_kind)view->kind);
+    const double filter_bits = open_filter_bits((loom__slot_kind)view->kind);
     double passes = (double)sums->filter_bits / ((double)view->partitions * view->buckets * filter_bits);
     loom__survey survey;
     memset(&survey, 0, sizeof survey);

@@ -32,8 +32,8 @@
  * a fresh table 1.40. Without counting freed slots, upkeep would hardly run when the oldest keys go first, since the
  * oldest keys lie at home and leave no filter bits. Hits would then read 1.45 to 1.51, and 2.1 at worst. Setting filter
  * bits again without moving keys leaves hits at 1.83. With batches of a hundredth, upkeep reads a partition about 12
- * times in a turnover, and 22 times with 14 slots per bucket. For each erased key this is 110 to 130 sequential bytes.
- * Erasing the key itself costs one random line. */
+ * times in a turnover, and 22 times with 14 keys per line and values behind it. For each erased key this is 110 to 130
+ * sequential bytes. Erasing the key itself costs one random line. */
 #ifndef LOOM_OPEN_UPKEEP_H
 #define LOOM_OPEN_UPKEEP_H
 
@@ -47,7 +47,7 @@ typedef struct open_lifted {
 
 /* A team's own memory, apart from the table. */
 typedef struct open_scratch {
-    uint64_t *list; /* [room * open_list_words(kind)] keys or pairs; then values that lie outside the line */
+    uint64_t *list; /* [room * open_list_words(kind)] keys or pairs; then values that lie apart from keys */
     uint32_t room;  /* keys that fit the list */
     uint32_t *away; /* keys found away from home; may exceed `room` */
 } open_scratch;
@@ -127,7 +127,7 @@ LOOM_LANE void open_lift_slot(loom__slot_kind kind, const loom__open_view *view,
     }
     lane_team_store(&scratch->list[place], open_taken_key(kind, line, slot));
     if (slot_values_apart(kind)) {
-        unsigned char *value = open_value(kind, view, here->partition, at, slot);
+        unsigned char *value = at + open_value_place(kind, slot);
         lane_team_store(&scratch->list[scratch->room + place], slot_load_value(kind, value));
         slot_store_value(kind, value, 0);
     }
@@ -179,9 +179,10 @@ LOOM_LANE void open_lift_bucket(loom__slot_kind kind, const loom__open_view *vie
         open_lift_slot(kind, view, &here, &line, slot, scratch, place++);
         holders &= ~((uint32_t)1 << slot);
     }
-    uint64_t word = slot_values_apart(kind) ? holders : 0;
-    if (word != lane_line_word(&line, 7))
-        lane_store_8((uint64_t *)(at + OPEN_WORD_OFFSET), word);
+    const uint64_t word = slot_values_apart(kind) ? holders : 0;
+    const uint64_t taken = lane_line_word(&line, open_word_offset(kind) / 8);
+    if (word != (open_has_narrow_word(kind) ? taken >> 32 : taken))
+        open_store_word(kind, at, word);
 }
 
 /* Step 2 for one bucket. At most `buckets` rounds for each slot. */
@@ -194,7 +195,7 @@ LOOM_LANE void open_mark_bucket(loom__slot_kind kind, int shared, const loom__op
         if (key == open_empty(view, partition))
             continue;
         if (slot_has_tag(kind)) { /* another lane may be bringing a row home, which needs no bits */
-            if (!open_is_ready(open_line(kind, &here, number), slot))
+            if (!open_is_ready(kind, open_line(kind, &here, number), slot))
                 continue;
             lane_acquire(shared); /* the row came before its ready bit */
         }

@@ -44,19 +44,61 @@ LOOM_LANE unsigned char *open_line(loom__slot_kind kind, const open_walk *walk, 
     return walk->partition + (uint64_t)bucket * open_line_stride(kind);
 }
 
-/* The value of a slot of the bucket that starts at `line`. */
-LOOM_LANE unsigned char *open_value(loom__slot_kind kind, const loom__open_view *view, unsigned char *partition,
-                                    const unsigned char *line, uint32_t slot)
+/* Bytes from a line to the value of a slot, where values lie apart from keys. */
+LOOM_LANE uint32_t open_value_place(loom__slot_kind kind, uint32_t slot)
 {
-    uint64_t lines = (uint64_t)(line - partition) / open_line_stride(kind) * open_value_stride(kind);
-    return partition + open_value_offset(kind, view->buckets) + lines + slot * slot_value_bytes(kind);
+    return open_value_offset(kind) + slot * slot_value_bytes(kind);
 }
 
-/* The number of the key's filter bit, the same in every bucket. */
+/* The number of the key's filter bit in the word, the same in every bucket. */
 LOOM_LANE uint32_t open_filter_bit(loom__slot_kind kind, uint32_t lower)
 {
-    uint32_t ready = open_ready_bits(kind);
-    return ready + loom__hash_filter_bit(lower, 64 - ready);
+    return open_ready_bits(kind) + loom__hash_filter_bit(lower, open_filter_bits(kind));
+}
+
+/* The value of a slot of a line that this group has taken, with the same `shared`. */
+LOOM_LANE uint64_t open_load_value(loom__slot_kind kind, int shared, const unsigned char *line, uint32_t slot)
+{
+    const unsigned char *at = line + open_value_place(kind, slot);
+    if (!open_has_narrow_word(kind)) /* behind the line */
+        return slot_load_value(kind, at);
+    return slot_value_bytes(kind) == 8 ? lane_reload_8((const uint64_t *)at, shared)
+                                       : lane_reload_4((const uint32_t *)at, shared);
+}
+
+/* ---- The word of a line, in the table ---- */
+
+LOOM_LANE uint64_t open_load_word(loom__slot_kind kind, const unsigned char *line)
+{
+    const unsigned char *at = line + open_word_offset(kind);
+    return open_has_narrow_word(kind) ? lane_load_4((const uint32_t *)at) : lane_load_8((const uint64_t *)at);
+}
+
+LOOM_LANE void open_store_word(loom__slot_kind kind, unsigned char *line, uint64_t word)
+{
+    unsigned char *at = line + open_word_offset(kind);
+    if (open_has_narrow_word(kind))
+        lane_store_4((uint32_t *)at, (uint32_t)word);
+    else
+        lane_store_8((uint64_t *)at, word);
+}
+
+LOOM_LANE void open_set_in_word(loom__slot_kind kind, unsigned char *line, uint32_t bit, int shared)
+{
+    unsigned char *at = line + open_word_offset(kind);
+    if (open_has_narrow_word(kind))
+        lane_or_4((uint32_t *)at, (uint32_t)1 << bit, shared);
+    else
+        lane_or_8((uint64_t *)at, (uint64_t)1 << bit, shared);
+}
+
+/* Clears a bit. False: it was clear. */
+LOOM_LANE lane_truth open_clear_in_word(loom__slot_kind kind, unsigned char *line, uint32_t bit, int shared)
+{
+    unsigned char *at = line + open_word_offset(kind);
+    if (open_has_narrow_word(kind))
+        return lane_and_4((uint32_t *)at, ~((uint32_t)1 << bit), shared) >> bit & 1;
+    return (lane_truth)(lane_and_8((uint64_t *)at, ~((uint64_t)1 << bit), shared) >> bit & 1);
 }
 
 /* What a line holds of the wanted key. */

@@ -404,11 +404,11 @@ void simt_store(void *at, uint32_t bytes, uint64_t value, const simt_site *site)
     leave_buffered(lane);
 }
 
-void simt_or(void *at, uint64_t bits, const simt_site *site)
+void simt_or(void *at, uint32_t bytes, uint64_t bits, const simt_site *site)
 {
     simt_lane *lane = point(SIMT_OR, site);
-    simt_part part = part_at(at, 8);
-    simt_memory_add_bits(&simt.memory, &lane->memory, part.word, bits);
+    simt_part part = part_at(at, bytes);
+    simt_memory_add_bits(&simt.memory, &lane->memory, part, bits);
     record(lane, SIMT_OR, part.word, bits, 0, 0);
     leave_buffered(lane);
 }
@@ -455,9 +455,9 @@ uint64_t simt_fetch_or(void *at, uint32_t bytes, uint64_t bits, const simt_site 
     return modify(SIMT_FETCH_OR, at, bytes, bits, site);
 }
 
-uint64_t simt_and(void *at, uint64_t bits, const simt_site *site)
+uint64_t simt_and(void *at, uint32_t bytes, uint64_t bits, const simt_site *site)
 {
-    return modify(SIMT_AND, at, 8, bits, site);
+    return modify(SIMT_AND, at, bytes, bits, site);
 }
 
 uint64_t simt_add(void *at, uint64_t addend, const simt_site *site)

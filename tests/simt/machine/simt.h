@@ -167,9 +167,9 @@ typedef enum simt_use { SIMT_LOADS, SIMT_STORES, SIMT_DRAWS /* atomics */ } simt
 uint64_t simt_load(const void *at, uint32_t bytes, int shared, const simt_site *site);
 void simt_store(void *at, uint32_t bytes, uint64_t value, const simt_site *site);
 uint64_t simt_swap(void *at, uint32_t bytes, uint64_t expected, uint64_t wanted, const simt_site *site);
-void simt_or(void *at, uint64_t bits, const simt_site *site);
+void simt_or(void *at, uint32_t bytes, uint64_t bits, const simt_site *site);
 uint64_t simt_fetch_or(void *at, uint32_t bytes, uint64_t bits, const simt_site *site); /* at once */
-uint64_t simt_and(void *at, uint64_t bits, const simt_site *site);
+uint64_t simt_and(void *at, uint32_t bytes, uint64_t bits, const simt_site *site);
 uint64_t simt_add(void *at, uint64_t addend, const simt_site *site);
 uint64_t simt_combine(void *at, uint32_t bytes, loom__combine_rule rule, uint64_t value, const simt_site *site);
 /* Before an access to the memory of a team: it is an error if another lane has touched it since the last barrier,

@@ -114,17 +114,24 @@ LOOM_LANE uint64_t lane_line_word(const lane_line *line, uint32_t i)
     return line->words[i];
 }
 
-LOOM_LANE lane_truth lane_filter(lane_group group, const lane_line *line, uint32_t bit)
+/* The lane of the group that holds byte `at` of the line. */
+LOOM_LANE uint32_t lane_holder(lane_group group, uint32_t at)
 {
-    return group.lane + 1 == group.lanes && (line->words[7] >> bit & 1);
+    return at / 8 / (8 / group.lanes);
 }
 
-LOOM_LANE uint32_t lane_low_bits_at(lane_group group, const lane_line *line, const simt_site *site)
+LOOM_LANE lane_truth lane_filter(lane_group group, const lane_line *line, uint32_t at, uint32_t bit)
 {
-    uint32_t last = (uint32_t)__builtin_ctz(group.mask) + group.lanes - 1;
-    return (uint32_t)simt_shuffle(simt_turn_mask(), group.lane + 1 == group.lanes ? line->words[7] : 0, last, site);
+    return group.lane == lane_holder(group, at) && (line->words[at / 8] >> (at % 8 * 8 + bit) & 1);
 }
-#define lane_low_bits(group, line) lane_low_bits_at(group, line, SIMT_HERE)
+
+LOOM_LANE uint32_t lane_four_bytes_at(lane_group group, const lane_line *line, uint32_t at, const simt_site *site)
+{
+    const uint32_t holder = lane_holder(group, at);
+    const uint64_t own = group.lane == holder ? line->words[at / 8] >> at % 8 * 8 : 0;
+    return (uint32_t)simt_shuffle(simt_turn_mask(), own, (uint32_t)__builtin_ctz(group.mask) + holder, site);
+}
+#define lane_four_bytes(group, line, at) lane_four_bytes_at(group, line, at, SIMT_HERE)
 
 /* A lane that turns by itself asks no other lane, and no other lane has a turn meanwhile. */
 LOOM_LANE int lane_is_alone(void)
@@ -193,15 +200,19 @@ LOOM_LANE lane_truth lane_leads(lane_group group)
 
 #define lane_load_8(at)                           simt_load(at, 8, 1, SIMT_HERE)
 #define lane_load_4(at)                           ((uint32_t)simt_load(at, 4, 1, SIMT_HERE))
+#define lane_reload_8(at, shared)                 simt_load(at, 8, shared, SIMT_HERE)
+#define lane_reload_4(at, shared)                 ((uint32_t)simt_load(at, 4, shared, SIMT_HERE))
 #define lane_store_8(at, value)                   simt_store(at, 8, value, SIMT_HERE)
 #define lane_store_4(at, value)                   simt_store(at, 4, value, SIMT_HERE)
 #define lane_swap_8(at, expected, wanted, shared) ((void)(shared), simt_swap(at, 8, expected, wanted, SIMT_HERE))
 #define lane_swap_4(at, expected, wanted, shared) \
     ((void)(shared), (uint32_t)simt_swap(at, 4, expected, wanted, SIMT_HERE))
-#define lane_or_8(at, bits, shared)             ((void)(shared), simt_or(at, bits, SIMT_HERE))
+#define lane_or_8(at, bits, shared)             ((void)(shared), simt_or(at, 8, bits, SIMT_HERE))
+#define lane_or_4(at, bits, shared)             ((void)(shared), simt_or(at, 4, bits, SIMT_HERE))
 #define lane_fetch_or_8(at, bits, shared)       ((void)(shared), simt_fetch_or(at, 8, bits, SIMT_HERE))
 #define lane_draw_8(at, n, shared)              ((void)(shared), simt_add(at, n, SIMT_HERE))
-#define lane_and_8(at, bits, shared)            ((void)(shared), simt_and(at, bits, SIMT_HERE))
+#define lane_and_8(at, bits, shared)            ((void)(shared), simt_and(at, 8, bits, SIMT_HERE))
+#define lane_and_4(at, bits, shared)            ((void)(shared), (uint32_t)simt_and(at, 4, bits, SIMT_HERE))
 #define lane_combine_8(at, rule, value, shared) ((void)(shared), (void)simt_combine(at, 8, rule, value, SIMT_HERE))
 #define lane_combine_4(at, rule, value, shared) ((void)(shared), (void)simt_combine(at, 4, rule, value, SIMT_HERE))
 #define lane_release(shared)                    ((shared) ? simt_release(SIMT_HERE) : (void)0)

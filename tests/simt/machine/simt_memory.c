@@ -102,7 +102,7 @@ static int has_half(simt_part part, uint32_t half)
 static uint64_t overlay(uint64_t whole, const simt_buffered *entry)
 {
     if (entry->adds_bits)
-        return whole | entry->value;
+        return whole | entry->value << entry->part.shift;
     uint64_t mask = part_mask(entry->part);
     return (whole & ~mask) | (entry->value << entry->part.shift & mask);
 }
@@ -158,9 +158,9 @@ void simt_memory_store(simt_memory *memory, simt_memory_lane *lane, simt_part pa
     buffer(memory, lane, (simt_buffered){part, value, 0, lane->released});
 }
 
-void simt_memory_add_bits(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint64_t bits)
+void simt_memory_add_bits(simt_memory *memory, simt_memory_lane *lane, simt_part part, uint64_t bits)
 {
-    buffer(memory, lane, (simt_buffered){{word, 0, 8}, bits, 1, lane->released});
+    buffer(memory, lane, (simt_buffered){part, bits, 1, lane->released});
 }
 
 static const simt_view *joined(simt_memory *memory, const simt_view *one, const simt_view *other)

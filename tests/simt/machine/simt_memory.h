@@ -91,7 +91,7 @@ uint32_t simt_memory_choices(const simt_memory *memory, const simt_memory_lane *
 /* Reads the value `age` places before the newest. */
 uint64_t simt_memory_load(simt_memory *memory, simt_memory_lane *lane, simt_part part, uint32_t age);
 void simt_memory_store(simt_memory *memory, simt_memory_lane *lane, simt_part part, uint64_t value);
-void simt_memory_add_bits(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint64_t bits);
+void simt_memory_add_bits(simt_memory *memory, simt_memory_lane *lane, simt_part part, uint64_t bits);
 /* Whether entry `index` of the buffer may leave it now: no older one is for the same word. */
 int simt_memory_may_drain(const simt_memory_lane *lane, uint32_t index);
 /* Returns the word. */

@@ -37,6 +37,7 @@ LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint3
             set.bits &= 0x0fffffffu;
         return set;
     }
+    const uint32_t four_bytes = slots * stride / 4; /* of the line: a bit for each */
     __m256i low = _mm256_load_si256((const __m256i *)(const void *)line->at);
     __m256i high = _mm256_load_si256((const __m256i *)(const void *)(line->at + 32));
     if (key_bytes == 8) {
@@ -51,7 +52,7 @@ LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint3
     uint32_t both = (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(low)) |
                     (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(high)) << 8;
     both &= stride == 8 ? 0x5555u : 0xffffu;
-    set.bits = slots * stride < 64 ? both & 0x3fffu : both; /* below 64, the last word holds no slot */
+    set.bits = both & ((1u << four_bytes) - 1);
     return set;
 }
 

@@ -78,14 +78,17 @@ LOOM_LANE uint64_t lane_own_word(const lane_line *line, uint32_t i)
     return lane_line_word(line, i);
 }
 
-LOOM_LANE lane_truth lane_filter(lane_group group, const lane_line *line, uint32_t bit)
+LOOM_LANE uint32_t lane_four_bytes(lane_group group, const lane_line *line, uint32_t at)
 {
-    return (lane_truth)(lane_line_word(line, 7) >> bit & 1);
+    uint32_t bytes;
+    memcpy(&bytes, line->at + at, sizeof bytes);
+    return bytes;
 }
 
-LOOM_LANE uint32_t lane_low_bits(lane_group group, const lane_line *line)
+LOOM_LANE lane_truth lane_filter(lane_group group, const lane_line *line, uint32_t at, uint32_t bit)
 {
-    return (uint32_t)lane_line_word(line, 7);
+    const uint64_t word = at % 8 == 0 ? lane_line_word(line, at / 8) : lane_four_bytes(group, line, at);
+    return (lane_truth)(word >> bit & 1);
 }
 
 typedef lane_truth lane_votes;
@@ -144,6 +147,16 @@ LOOM_LANE uint32_t lane_load_4(const uint32_t *at)
     return __atomic_load_n(at, __ATOMIC_RELAXED);
 }
 
+LOOM_LANE uint64_t lane_reload_8(const uint64_t *at, int shared)
+{
+    return lane_load_8(at);
+}
+
+LOOM_LANE uint32_t lane_reload_4(const uint32_t *at, int shared)
+{
+    return lane_load_4(at);
+}
+
 LOOM_LANE void lane_store_8(uint64_t *at, uint64_t value)
 {
     __atomic_store_n(at, value, __ATOMIC_RELAXED);
@@ -190,6 +203,23 @@ LOOM_LANE uint64_t lane_fetch_or_8(uint64_t *at, uint64_t bits, int shared)
 LOOM_LANE void lane_or_8(uint64_t *at, uint64_t bits, int shared)
 {
     (void)lane_fetch_or_8(at, bits, shared);
+}
+
+LOOM_LANE void lane_or_4(uint32_t *at, uint32_t bits, int shared)
+{
+    if (shared)
+        (void)__atomic_fetch_or(at, bits, __ATOMIC_RELAXED);
+    else
+        *at |= bits;
+}
+
+LOOM_LANE uint32_t lane_and_4(uint32_t *at, uint32_t bits, int shared)
+{
+    if (shared)
+        return __atomic_fetch_and(at, bits, __ATOMIC_RELAXED);
+    const uint32_t old = *at;
+    *at = old & bits;
+    return old;
 }
 
 LOOM_LANE uint64_t lane_draw_8(uint64_t *at, uint64_t n, int shared)

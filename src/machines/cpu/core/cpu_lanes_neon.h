@@ -75,8 +75,8 @@ LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint3
         uint8x8_t nibbles = vshrn_n_u16(vreinterpretq_u16_u8(bytes), 4);
         set.bits = vget_lane_u64(vreinterpret_u64_u8(nibbles), 0);
     }
-    if (slots * stride < 64) /* the last word holds no slot */
-        set.bits &= 0x00ffffffffffffffu;
+    if (slots * stride < 64) /* as many bits as the slots have bytes */
+        set.bits &= ((uint64_t)1 << slots * stride % 64) - 1;
     return set;
 }
 

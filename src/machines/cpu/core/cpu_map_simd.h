@@ -51,9 +51,10 @@ LOOM_LANE slot_mode mode_of(loom__write op)
 
 /* ---- answers ---- */
 
-/* Writes what a lookup found in one line, without a branch on `found`. A value outside the line lies at `value`. It is
- * only prefetched here; store_values copies it later from *value_from. `absent` points to the value of absent keys:
- * *batch is a copy in registers, and an address of its own would bring it back to memory.
+/* Writes what a lookup found in one line, without a branch on `found`. If `at_hand`, a literal, `value` is the value.
+ * Otherwise the value lies outside the line, at `at`. It is only prefetched here; store_values copies it later from
+ * *value_from. `absent` points to the value of absent keys: *batch is a copy in registers, and an address of its own
+ * would bring it back to memory.
  *
  * A product with `found`, 0 or 1, chooses between a value and `absent`. Measured on a Neoverse V1, 2^13 pairs of 4 + 4
  * bytes, half hits: within 2 % of lookups that can only write zeros. A conditional expression became a branch in scalar
@@ -64,17 +65,21 @@ LOOM_LANE slot_mode mode_of(loom__write op)
  *                                               branch               product
  *     2^12 pairs in the caches, one core        134    71    95      120   110   102
  *     2^22 pairs, two cores                     168   114   112      161   134   111
- * 4 + 8 and 8 + 4 bytes gain 20 % for half hits of 2^22 pairs. A hit reads two lines: half hits and hits then read 210
- * and 235 M lines a second, and the limit of random reads was 215. */
-LOOM_LANE void tell_look(loom__slot_kind kind, const loom__batch *batch, const uint64_t *absent, uint64_t index,
-                         uint64_t found, uint64_t pair, const unsigned char *value, const unsigned char **value_from)
+ * A hit reads two lines: half hits and hits then read 210 and 235 M lines a second, and the limit of random
+ * reads was 215. */
+LOOM_LANE void tell_look(loom__slot_kind kind, int at_hand, const loom__batch *batch, const uint64_t *absent,
+                         uint64_t index, uint64_t found, uint64_t value, const unsigned char *at,
+                         const unsigned char **value_from)
 {
-    if (kind == SLOT_PAIR_4_4 && batch->found_values != NULL) {
-        const uint64_t other = batch->absent, further = (pair >> 32) - other;
-        ((uint32_t *)batch->found_values)[index] = (uint32_t)(other + further * found);
+    if (at_hand && batch->found_values != NULL) {
+        const uint64_t other = batch->absent, chosen = other + (value - other) * found;
+        if (slot_value_bytes(kind) == 8)
+            ((uint64_t *)batch->found_values)[index] = chosen;
+        else if (slot_value_bytes(kind) == 4)
+            ((uint32_t *)batch->found_values)[index] = (uint32_t)chosen;
     }
-    if (slot_values_apart(kind) && batch->found_values != NULL) {
-        const uintptr_t other = (uintptr_t)absent, further = (uintptr_t)value - other;
+    if (!at_hand && batch->found_values != NULL) {
+        const uintptr_t other = (uintptr_t)absent, further = (uintptr_t)at - other;
         *value_from = (const unsigned char *)(other + further * found);
         lane_prefetch(*value_from);
     }
@@ -86,12 +91,12 @@ LOOM_LANE void tell_look(loom__slot_kind kind, const loom__batch *batch, const u
 
 _Static_assert(LOOM_OK == 0 && LOOM_NOT_FOUND == 1, "tell_look writes these");
 
-/* Copies the values that lie outside the line, of keys begin .. end - 1. */
-LOOM_LANE void store_values(loom__slot_kind kind, const loom__batch *batch, uint64_t begin, uint64_t end,
+/* Copies the values that were not at hand, of keys begin .. end - 1. */
+LOOM_LANE void store_values(loom__slot_kind kind, int at_hand, const loom__batch *batch, uint64_t begin, uint64_t end,
                             const unsigned char *const *value_from)
 {
     const uint32_t bytes = slot_value_bytes(kind);
-    if (slot_values_apart(kind) && batch->found_values != NULL)
+    if (!at_hand && batch->found_values != NULL)
         for (uint64_t index = begin; index < end; index++)
             memcpy((unsigned char *)batch->found_values + index * bytes, value_from[index - begin], bytes);
 }

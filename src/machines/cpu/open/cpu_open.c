@@ -35,14 +35,14 @@ LOOM_LANE void clear_partition(loom__slot_kind kind, const loom__open_view *view
 {
     const uint64_t empty = open_empty(view, partition), line_stride = open_line_stride(kind);
     const uint64_t pattern = slot_stride(kind) == 4 ? empty << 32 | empty : empty;
+    const uint32_t slots_end = open_slots(kind) * slot_stride(kind);
     unsigned char *base = view->base + (uint64_t)partition * view->partition_bytes;
     unsigned char *lines_end = base + view->buckets * line_stride;
     for (unsigned char *line = base; line < lines_end; line += line_stride) {
-        for (int word = 0; word < 7; word++)
-            memcpy(line + 8 * word, &pattern, 8);
-        memset(line + OPEN_WORD_OFFSET, 0, line_stride - OPEN_WORD_OFFSET);
+        for (uint32_t at = 0; at < slots_end; at += 8)
+            memcpy(line + at, &pattern, slots_end - at < 8 ? slots_end - at : 8);
+        memset(line + slots_end, 0, line_stride - slots_end);
     }
-    memset(lines_end, 0, (uint64_t)(base + view->partition_bytes - lines_end));
 }
 
 void loom__cpu_open_clear_partition(const loom__open_view *view, uint32_t partition)

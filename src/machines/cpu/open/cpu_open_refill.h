@@ -17,7 +17,7 @@
 enum {
     BINS = 4,                                  /* a partition of a table that doubles feeds two, three or four others */
     BIN_WORDS = 256,                           /* a bin with more is emptied; a power of two */
-    MOST_OF_BUCKET = 28,                       /* words that a bucket adds to a bin */
+    MOST_OF_BUCKET = 14,                       /* words that a bucket adds to a bin */
     MOST_COUNTS = 16 * OPEN_PREFERRED_BUCKETS, /* 28 KB of the stack */
     BUCKETS_AHEAD = 32 /* buckets between prefetch and use: the processor's own prefetches end where a page ends */
 };
@@ -27,7 +27,7 @@ enum {
 typedef struct engine_filling {
     map_work *work;
     uint32_t first, count;                           /* partitions */
-    uint64_t bins[BINS][BIN_WORDS + MOST_OF_BUCKET]; /* a key is one word, or two if values lie outside the line */
+    uint64_t bins[BINS][BIN_WORDS + MOST_OF_BUCKET]; /* a key is one word, or two if values lie apart */
     uint8_t taken[MOST_COUNTS]; /* slots with keys: of the first partition's buckets, then of the next one's */
 } engine_filling;
 
@@ -77,7 +77,6 @@ LOOM_LANE void store_items(loom__slot_kind kind, engine_filling *filling, uint32
     const loom__seed seed = view->seed;
     const uint32_t words = item_words(kind), buckets = view->buckets;
     unsigned char *const partition = view->base + (uint64_t)(filling->first + place) * view->partition_bytes;
-    unsigned char *const values = partition + open_value_offset(kind, buckets);
     uint8_t *const taken = filling->taken + (uint64_t)place * buckets;
     uint64_t refused = 0;
     for (uint32_t i = 0; i < end; i += words) {
@@ -96,9 +95,8 @@ LOOM_LANE void store_items(loom__slot_kind kind, engine_filling *filling, uint32
         else
             slot_store_key(kind, line, slot, key);
         if (slot_values_apart(kind)) {
-            unsigned char *const row = values + (uint64_t)home * open_value_stride(kind);
-            slot_store_value(kind, row + slot * slot_value_bytes(kind), value);
-            lane_or_8((uint64_t *)(void *)(line + OPEN_WORD_OFFSET), (uint64_t)1 << slot, OPEN_ALONE); /* I4 */
+            slot_store_value(kind, line + open_value_place(kind, slot), value);
+            open_set_in_word(kind, line, slot, OPEN_ALONE); /* I4 */
         }
     }
     if (refused > 0)
@@ -135,10 +133,10 @@ LOOM_LANE void move_keys(loom__slot_kind kind, engine_filling *filling, uint32_t
     from.kind = kind; /* literals for the compiler */
     from.slots = open_slots(kind);
     from.line_stride = open_line_stride(kind);
-    from.value_stride = open_value_stride(kind);
+    from.value_stride = open_line_stride(kind);
     for (uint32_t bucket = 0; bucket < from.buckets; bucket++) {
         lane_prefetch(loom__slot_key_at(&from, source, bucket + BUCKETS_AHEAD, 0));
-        if (slot_values_apart(kind))
+        if (open_span(kind) > OPEN_LINE_BYTES)
             lane_prefetch(loom__slot_value_at(&from, source, bucket + BUCKETS_AHEAD, 0));
         for (uint32_t slot = 0; slot < from.slots; slot++) {
             const uint64_t item = loom__slot_number(loom__slot_key_at(&from, source, bucket, slot), slot_stride(kind));

@@ -53,7 +53,6 @@ enum {
  * the number of the filter bit. A key then costs one word to store and load. */
 typedef struct sought {
     uintptr_t line_and_bit[GROUP];
-    unsigned char *partition[GROUP]; /* used only where values lie at the partition's end */
 } sought;
 
 _Static_assert(OPEN_LINE_BYTES == 64, "six bits for the number of a filter bit");
@@ -66,21 +65,25 @@ LOOM_LANE void find_start(loom__slot_kind kind, const loom__open_view *view, con
         open_walk walk = open_start(kind, view, key_at(kind, keys, first + i));
         const unsigned char *line = open_line(kind, &walk, walk.bucket);
         group->line_and_bit[i] = (uintptr_t)line | open_filter_bit(kind, walk.lower);
-        if (kind == SLOT_KEY_8_VALUE_4)
-            group->partition[i] = walk.partition;
         lane_prefetch(line);
     }
 }
 
+/* Whether the line that is searched also holds the value, or there are no values. */
+LOOM_LANE int has_values_at_hand(loom__slot_kind kind)
+{
+    return !slot_values_apart(kind) || open_has_narrow_word(kind);
+}
+
 /* Writes the result of one turn. The result of a key that goes on is overwritten when the key is settled. */
-LOOM_LANE uint64_t find_record(loom__slot_kind kind, const loom__open_view *view, const loom__batch *batch,
-                               const uint64_t *absent, open_look look, unsigned char *partition,
+LOOM_LANE uint64_t find_record(loom__slot_kind kind, const loom__batch *batch, const uint64_t *absent, open_look look,
                                const unsigned char *line, uint64_t index, const unsigned char **value_from)
 {
-    const unsigned char *value = kind == SLOT_KEY_8_VALUE_4
-                                     ? open_value(kind, view, partition, line, look.slot)
-                                     : line + OPEN_LINE_BYTES + look.slot * slot_value_bytes(kind);
-    tell_look(kind, batch, absent, index, look.found, look.pair, value, value_from);
+    uint64_t value = look.pair >> 32;
+    if (open_has_narrow_word(kind)) /* the first slot's stands for the value of a key that is not there */
+        value = open_load_value(kind, 0, line, look.slot * look.found);
+    tell_look(kind, has_values_at_hand(kind), batch, absent, index, look.found, value,
+              line + open_value_place(kind, look.slot), value_from);
     return look.found;
 }
 
@@ -104,8 +107,8 @@ LOOM_LANE uint64_t find_late(loom__slot_kind kind, const loom__open_view *view, 
             open_walk walk = walks[i];
             uint16_t place = places[i];
             open_look look = open_find_turn(kind, 0, whole_group, view, &walk, 1);
-            found += find_record(kind, view, batch, absent, look, walk.partition, open_line(kind, &walk, walk.bucket),
-                                 block + place, &value_from[place]);
+            found += find_record(kind, batch, absent, look, open_line(kind, &walk, walk.bucket), block + place,
+                                 &value_from[place]);
             if (look.further & !look.found) {
                 open_advance(view, &walk);
                 lane_prefetch(open_line(kind, &walk, walk.bucket));
@@ -119,9 +122,9 @@ LOOM_LANE uint64_t find_late(loom__slot_kind kind, const loom__open_view *view, 
 }
 
 /* The first turn of `count` keys that were started before. Keys that go on are added to `late`. */
-LOOM_LANE uint64_t find_group(loom__slot_kind kind, const loom__open_view *view, const loom__batch *batch,
-                              const uint64_t *absent, uint64_t first, uint32_t count, const sought *ring,
-                              uint64_t block, uint16_t *late, uint64_t *waiting, const unsigned char **value_from)
+LOOM_LANE uint64_t find_group(loom__slot_kind kind, const loom__batch *batch, const uint64_t *absent, uint64_t first,
+                              uint32_t count, const sought *ring, uint64_t block, uint16_t *late, uint64_t *waiting,
+                              const unsigned char **value_from)
 {
     const sought *group = &ring[first / GROUP % RING];
     uint64_t found = 0;
@@ -130,8 +133,7 @@ LOOM_LANE uint64_t find_group(loom__slot_kind kind, const loom__open_view *view,
         const unsigned char *line = (const unsigned char *)(group->line_and_bit[i] & ~(uintptr_t)63);
         uint32_t bit = (uint32_t)group->line_and_bit[i] & 63;
         open_look look = open_look_at(kind, 0, whole_group, line, key_at(kind, batch->keys, index), bit, 1);
-        found += find_record(kind, view, batch, absent, look, kind == SLOT_KEY_8_VALUE_4 ? group->partition[i] : NULL,
-                             line, index, &value_from[index - block]);
+        found += find_record(kind, batch, absent, look, line, index, &value_from[index - block]);
         late[*waiting] = (uint16_t)(index - block);
         *waiting += look.further & !look.found;
     }
@@ -160,13 +162,13 @@ LOOM_LANE void find_singly(loom__slot_kind kind, const loom__open_view *const vi
             else if (end > next)
                 find_start(kind, &view, batch.keys, next, (uint32_t)(end - next), ring);
             if (block_end >= first + GROUP)
-                found += find_group(kind, &view, &batch, absent, first, GROUP, ring, block, late, &waiting, value_from);
+                found += find_group(kind, &batch, absent, first, GROUP, ring, block, late, &waiting, value_from);
             else
-                found += find_group(kind, &view, &batch, absent, first, (uint32_t)(block_end - first), ring, block,
-                                    late, &waiting, value_from);
+                found += find_group(kind, &batch, absent, first, (uint32_t)(block_end - first), ring, block, late,
+                                    &waiting, value_from);
         }
         found += find_late(kind, &view, &batch, absent, block, late, waiting, value_from);
-        store_values(kind, &batch, block, block_end, value_from);
+        store_values(kind, has_values_at_hand(kind), &batch, block, block_end, value_from);
     }
     loom__cpu_counts local = {.ok = found, .not_found = end - begin - found};
     loom__cpu_add_counts(counts, &local);
@@ -202,7 +204,7 @@ typedef struct deferred {
     uint64_t index;
 } deferred;
 
-/* `far` says that the partition is in no cache. The value's line is then prefetched, too. */
+/* `far` says that the partition is in no cache. A row of values is then prefetched, too. */
 LOOM_LANE void ring_start(loom__slot_kind kind, const loom__open_view *view, uint64_t key, uint64_t index,
                           started *ring, int far)
 {
@@ -215,8 +217,8 @@ LOOM_LANE void ring_start(loom__slot_kind kind, const loom__open_view *view, uin
     entry->bucket = walk.bucket;
     unsigned char *line = open_line(kind, &walk, walk.bucket);
     lane_prefetch_to_write(line);
-    if (far && slot_values_apart(kind)) /* the row of values, or its first line: the slot is not known yet */
-        lane_prefetch_to_write(open_value(kind, view, walk.partition, line, 0));
+    if (far && open_span(kind) > OPEN_LINE_BYTES)
+        lane_prefetch_to_write(line + OPEN_LINE_BYTES);
 }
 
 LOOM_LANE open_walk ring_take(uint64_t index, const started *ring)
@@ -324,29 +326,28 @@ LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, con
 /* ---- insertion of records, one after the other, by the thread that owns the partition ---- */
 
 /* What a reservation tells about its key. */
-LOOM_LANE loom__cpu_reserved reserved_in(loom__slot_kind kind, const loom__open_view *view, const open_walk *walk,
-                                         open_outcome outcome, uint64_t value)
+LOOM_LANE loom__cpu_reserved reserved_in(loom__slot_kind kind, const open_walk *walk, open_outcome outcome,
+                                         uint64_t value)
 {
     loom__cpu_reserved told = {LIST_REFUSED, NULL};
     if (outcome == OPEN_NO_ROOM)
         return told;
     told.old = outcome == OPEN_DONE ? 0 : value;
-    told.handle = (uint64_t *)(void *)open_value(kind, view, walk->partition, open_line(kind, walk, walk->free_bucket),
-                                                 walk->free_slot);
+    told.handle =
+        (uint64_t *)(void *)(open_line(kind, walk, walk->free_bucket) + open_value_place(kind, walk->free_slot));
     return told;
 }
 
 /* Reserves a place for a key that its home bucket holds. Where keys have several values, most pairs find their key
  * there. A turn of an insertion would also look for a free slot. On two cores of a Neoverse V1, 2^24 pairs with 8
  * values per key were built at 74 M/s with this step and 62 without. False: the key is not there. */
-LOOM_LANE int reserve_at_home(loom__slot_kind kind, const loom__open_view *view, const open_walk *walk,
-                              loom__cpu_reserved *told)
+LOOM_LANE int reserve_at_home(loom__slot_kind kind, const open_walk *walk, loom__cpu_reserved *told)
 {
-    const unsigned char *line = open_line(kind, walk, walk->bucket);
+    unsigned char *line = open_line(kind, walk, walk->bucket);
     const open_look look = open_look_at(kind, 0, whole_group, line, walk->key, open_filter_bit(kind, walk->lower), 1);
     if (!look.found)
         return 0;
-    told->handle = (uint64_t *)(void *)open_value(kind, view, walk->partition, line, look.slot);
+    told->handle = (uint64_t *)(void *)(line + open_value_place(kind, look.slot));
     told->old = *told->handle;
     *told->handle = list_reserve(told->old);
     return 1;
@@ -369,8 +370,7 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
         if (next < records.n)
             ring_start(kind, &view, record_key(kind, &records, next), next, ring, op == LOOM__WRITE_RESERVE);
         open_walk walk = ring_take(i, ring);
-        if (op == LOOM__WRITE_RESERVE &&
-            reserve_at_home(kind, &view, &walk, (loom__cpu_reserved *)batch.found_values + i))
+        if (op == LOOM__WRITE_RESERVE && reserve_at_home(kind, &walk, (loom__cpu_reserved *)batch.found_values + i))
             continue;
         uint64_t value = op == LOOM__WRITE_RESERVE
                              ? list_reserve(0)
@@ -381,7 +381,7 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
             outcome = open_insert_turn(kind, mode_of(op), LOOM__ADD, 0, whole_group, &view, &walk, &value, 1, &tells);
         } while (outcome == OPEN_GO_ON);
         if (op == LOOM__WRITE_RESERVE)
-            ((loom__cpu_reserved *)batch.found_values)[i] = reserved_in(kind, &view, &walk, outcome, value);
+            ((loom__cpu_reserved *)batch.found_values)[i] = reserved_in(kind, &walk, outcome, value);
         tell_outcome(&batch, records.index != NULL ? records.index[i] : i, outcome, &local);
     }
     loom__cpu_add_counts(counts, &local);

@@ -36,14 +36,16 @@
  * line, and 85 with 65. With prefetches into L2 it does about 120, 85 and 67. Page walks are a part of this: where 16
  * lines in a row are in one page, these are 150, 107 and 86.
  *
- * Misses, half hits and hits of all kinds, before (find_singly, except for pairs of 4 + 4 bytes) and after:
+ * Misses, half hits and hits of all kinds, before (find_singly, except for pairs of 4 + 4 bytes) and after. 8 + 4 and
+ * 4 + 8 bytes had their values behind the line then:
  *                  before            after                                 before            after
  *     4 + 4    199  177  165    215  193  176            4 + 8    143  103   94    155  126  111
  *     8 + 8    128   98   82    146  119  102            4        194  189  183    257  252  240
  *     8 + 4    145   98   79    178  124   92            8        174  156  146    220  197  180
  * Values prefetched into L2 instead, blocks of 256, and other patterns are within 5 % of this for 8 + 8 and 4 + 8
  * bytes. Calls with 16 keys are 1 % slower than before. Calls with 40 keys are 5 % slower (sets of 8 bytes) to 5 %
- * faster (8 + 8), with 128 keys 5 to 22 % faster. Neither AVX2 nor a Neoverse N1 was measured. */
+ * faster (8 + 8), with 128 keys 5 to 22 % faster. A Neoverse N1 was not
+ * measured. With AVX2 lookups reach half of the limit of random reads (docs/performance.md, "Two cores of a Xeon"). */
 #ifndef LOOM_CPU_OPEN_STREAM_H
 #define LOOM_CPU_OPEN_STREAM_H
 
@@ -78,17 +80,15 @@ LOOM_LANE void open_match_line(loom__slot_kind kind, uintptr_t line_and_bit, con
 }
 
 /* Tells what four keys found, from key `index` of the batch on. */
-LOOM_LANE open_four open_look_at_four(loom__slot_kind kind, const loom__open_view *view, const loom__batch *batch,
-                                      const uint64_t *absent, const open_lines *lines, const uintptr_t *line_and_bit,
-                                      unsigned char *const *partition, uint64_t index, const unsigned char **value_from)
+LOOM_LANE open_four open_look_at_four(loom__slot_kind kind, const loom__batch *batch, const uint64_t *absent,
+                                      const open_lines *lines, const uintptr_t *line_and_bit, uint64_t index,
+                                      const unsigned char **value_from)
 {
     open_four four = {0, 0};
     for (uint32_t i = 0; i < 4; i++) {
         const open_look look = lines->looks[i];
         const unsigned char *line = (const unsigned char *)(line_and_bit[i] & ~(uintptr_t)63);
-        const uint32_t found =
-            (uint32_t)find_record(kind, view, batch, absent, look, kind == SLOT_KEY_8_VALUE_4 ? partition[i] : NULL,
-                                  line, index + i, &value_from[i]);
+        const uint32_t found = (uint32_t)find_record(kind, batch, absent, look, line, index + i, &value_from[i]);
         four.found |= found << i;
         four.goes_on |= (look.further & !found) << i;
     }
@@ -123,8 +123,6 @@ LOOM_LANE void stream_start(loom__slot_kind kind, const loom__open_view *view, l
         const open_walk walk = open_start_at(kind, view, key, hash);
         const unsigned char *line = open_line(kind, &walk, walk.bucket);
         group->line_and_bit[i] = (uintptr_t)line | open_filter_bit(kind, walk.lower);
-        if (kind == SLOT_KEY_8_VALUE_4)
-            group->partition[i] = walk.partition;
         if (STREAM_FAR >> i & 1)
             lane_prefetch_far(line);
         else
@@ -165,8 +163,8 @@ LOOM_LANE uint64_t stream_turn(loom__slot_kind kind, int starting, const loom__o
                 stream_start(kind, view, factors, batch->keys, next, at + i, at + i + STREAM_SPREAD, own->ring);
             open_match_line(kind, group->line_and_bit[at + i], batch->keys, first + at + i, &lines, i);
         }
-        fours[at / 4] = open_look_at_four(kind, view, batch, absent, &lines, group->line_and_bit + at,
-                                          group->partition + at, first + at, value_from + at);
+        fours[at / 4] =
+            open_look_at_four(kind, batch, absent, &lines, group->line_and_bit + at, first + at, value_from + at);
     }
     const uint64_t go_on = open_eight_go_on(fours);
     for (uint32_t i = 0; i < GROUP; i++) {
@@ -199,9 +197,9 @@ LOOM_LANE uint64_t late_turn(loom__slot_kind kind, const loom__open_view *view, 
         open_walk walk = late->walks[i];
         const uint64_t index = late->index[i];
         const open_look look = open_find_turn(kind, 0, whole_group, view, &walk, 1);
-        found += find_record(kind, view, batch, absent, look, walk.partition, open_line(kind, &walk, walk.bucket),
-                             index, &late->value_from[late->held]);
-        if (slot_values_apart(kind) && batch->found_values != NULL) {
+        found += find_record(kind, batch, absent, look, open_line(kind, &walk, walk.bucket), index,
+                             &late->value_from[late->held]);
+        if (!has_values_at_hand(kind) && batch->found_values != NULL) {
             late->value_index[late->held] = index;
             late->held += look.found;
         }
@@ -257,13 +255,15 @@ LOOM_LANE uint64_t stream_range(loom__slot_kind kind, const loom__open_view *con
             else
                 found += stream_turn(kind, 0, &view, factors, &batch, absent, 0, first, block, &own);
         if (block > begin)
-            store_values(kind, &batch, block - STREAM_BLOCK, block, stream_values(&own, block - STREAM_BLOCK));
+            store_values(kind, has_values_at_hand(kind), &batch, block - STREAM_BLOCK, block,
+                         stream_values(&own, block - STREAM_BLOCK));
         do /* nearly always once; at most view.buckets times */
             found += late_turn(kind, &view, &batch, absent, &late);
         while (late.waiting + own.going_on > STREAM_LATE);
         late_add(kind, &view, batch.keys, block, &own, &late);
     }
-    store_values(kind, &batch, block - STREAM_BLOCK, end, stream_values(&own, block - STREAM_BLOCK));
+    store_values(kind, has_values_at_hand(kind), &batch, block - STREAM_BLOCK, end,
+                 stream_values(&own, block - STREAM_BLOCK));
     while (late.waiting + late.held > 0) /* at most view.buckets + 1 times: each advances the late keys by one bucket */
         found += late_turn(kind, &view, &batch, absent, &late);
     return found;

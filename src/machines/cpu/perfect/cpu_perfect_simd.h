@@ -160,8 +160,8 @@ LOOM_LANE uint64_t find_look(loom__slot_kind kind, const loom__batch *batch, con
         uint64_t index = first + i;
         perfect_look look = perfect_look_at(kind, 0, whole_group, group->line[i], key_at(kind, batch->keys, index), 1);
         const unsigned char *row = kind == SLOT_KEY_8_VALUE_4 ? group->values[i] : group->line[i] + PERFECT_LINE_BYTES;
-        tell_look(kind, batch, absent, index, look.found, look.pair, row + look.slot * slot_value_bytes(kind),
-                  &value_from[index - block]);
+        tell_look(kind, !slot_values_apart(kind), batch, absent, index, look.found, look.pair >> 32,
+                  row + look.slot * slot_value_bytes(kind), &value_from[index - block]);
         found += look.found;
     }
     return found;
@@ -209,7 +209,7 @@ LOOM_LANE void find_range(loom__slot_kind kind, const loom__perfect_view *const 
             placed += GROUP;
             started += GROUP;
         }
-        store_values(kind, &batch, block, block_end, value_from);
+        store_values(kind, !slot_values_apart(kind), &batch, block, block_end, value_from);
     }
     loom__cpu_counts local = {.ok = found, .not_found = end - begin - found};
     loom__cpu_add_counts(counts, &local);

@@ -143,7 +143,7 @@ LOOM_LANE void find_look(loom__slot_kind kind, const loom__rows_view *rows, int 
     lane_take(whole_group, &line, open_line(kind, walk, walk->bucket), 0, 1, open_span(kind));
     const lane_slots tagged = lane_match(&line, slot_key_bytes(kind), slot_stride(kind), open_slots(kind), walk->tag);
     one->row.key = NULL;
-    one->further = lane_filter(whole_group, &line, open_filter_bit(kind, walk->lower)) |
+    one->further = lane_filter(whole_group, &line, open_word_offset(kind), open_filter_bit(kind, walk->lower)) |
                    lane_any(lane_rest(tagged, slot_stride(kind)));
     if (lane_any(tagged)) {
         one->row = open_row_at(&rows->lines, walk, lane_first(tagged, slot_stride(kind)));

@@ -1,7 +1,8 @@
 /* erase_if for any engine: one kernel reads every slot once, and makes the slots empty whose values lie in the range.
  *
  * A thread block works on one partition, a lane on one slot at a time: neighbouring lanes read neighbouring slots. A
- * bucket has as many lanes as the next power of two, so a lane finds its slot without a division. Each lane reads AHEAD
+ * bucket has a power of two of lanes, so a lane finds its slot without a division: 8, or 16 if keys of 4 bytes lie side
+ * by side. Open tables of 4 + 8 bytes leave 11 of their 16 lanes idle. Each lane reads AHEAD
  * slots before it acts on the first, which keeps enough loads in flight. Nothing else touches the table, and no two
  * lanes touch the same slot.
  *

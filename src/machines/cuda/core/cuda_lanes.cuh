@@ -241,6 +241,17 @@ LOOM_LANE uint32_t lane_match_tags(const lane_line *line, uint32_t slots, uint32
     return is_last ? found & (uint32_t)((1ull << 4 * (LANE_WORDS - 1)) - 1) : found;
 }
 
+/* Whether the lower (byte 0) or upper half (byte 4) of this lane's word i belongs to the slots, which fill `bytes`
+ * bytes of the line. */
+LOOM_LANE bool lane_is_slot(const lane_line *line, int i, uint32_t byte, uint32_t bytes)
+{
+    if (bytes == 64)
+        return true;
+    if (bytes == 56) /* all but the last word. Only the last word of the last lane can be the line's last word */
+        return i + 1 < LANE_WORDS || line->first + i != 7;
+    return (line->first + i) * 8 + byte < bytes;
+}
+
 LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint32_t stride, uint32_t slots,
                                 uint64_t key)
 {
@@ -249,16 +260,16 @@ LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint3
     set.tags = key_bytes == 2 ? lane_match_tags(line, slots, (uint32_t)key) : 0;
 #pragma unroll
     for (int i = 0; i < LANE_WORDS; i++) {
-        /* The line's last word may hold no slot. Only the last word of the last lane can be the line's last word. */
-        bool is_slot = slots * stride == 64 || i + 1 < LANE_WORDS || line->first + i != 7;
+        const bool low_slot = lane_is_slot(line, i, 0, slots * stride),
+                   high_slot = lane_is_slot(line, i, 4, slots * stride);
         if (key_bytes == 8) {
-            set.low[i] = is_slot && line->words[i] == key;
+            set.low[i] = low_slot && line->words[i] == key;
             set.high[i] = false;
         } else if (key_bytes == 2) {
             set.low[i] = set.high[i] = false;
         } else {
-            set.low[i] = is_slot && (uint32_t)line->words[i] == (uint32_t)key;
-            set.high[i] = stride == 4 && is_slot && (uint32_t)(line->words[i] >> 32) == (uint32_t)key;
+            set.low[i] = low_slot && (uint32_t)line->words[i] == (uint32_t)key;
+            set.high[i] = stride == 4 && high_slot && (uint32_t)(line->words[i] >> 32) == (uint32_t)key;
         }
     }
     return set;
@@ -341,15 +352,18 @@ LOOM_LANE uint64_t lane_line_word(const lane_line *line, uint32_t i)
     return word;
 }
 
-LOOM_LANE lane_truth lane_filter(lane_group group, const lane_line *line, uint32_t bit)
+LOOM_LANE lane_truth lane_filter(lane_group group, const lane_line *line, uint32_t at, uint32_t bit)
 {
-    return group.lane == CUDA_LANES - 1 && ((uint32_t)(line->words[LANE_WORDS - 1] >> bit) & 1) != 0;
+    const uint64_t word = line->words[at / 8 % LANE_WORDS];
+    const uint32_t bits = at % 8 == 0 ? (uint32_t)(word >> bit) : (uint32_t)(word >> 32) >> bit;
+    return group.lane == at / 8 / LANE_WORDS && (bits & 1) != 0;
 }
 
-LOOM_LANE uint32_t lane_low_bits(lane_group group, const lane_line *line)
+LOOM_LANE uint32_t lane_four_bytes(lane_group group, const lane_line *line, uint32_t at)
 {
-    uint32_t low = (uint32_t)line->words[LANE_WORDS - 1], first = (uint32_t)__ffs((int)group.mask) - 1;
-    return CUDA_LANES == 1 ? low : __shfl_sync(group.together, low, (int)(first + CUDA_LANES - 1));
+    const uint32_t own = (uint32_t)(line->words[at / 8 % LANE_WORDS] >> at % 8 * 8);
+    const uint32_t first = (uint32_t)__ffs((int)group.mask) - 1;
+    return CUDA_LANES == 1 ? own : __shfl_sync(group.together, own, (int)(first + at / 8 / LANE_WORDS));
 }
 
 LOOM_LANE lane_votes lane_poll(lane_group group, lane_truth mine)
@@ -433,6 +447,33 @@ LOOM_LANE void lane_store_8(uint64_t *at, uint64_t value)
 LOOM_LANE void lane_store_4(uint32_t *at, uint32_t value)
 {
     asm volatile("st.relaxed" CUDA_SPACE ".u32 [%0], %1;" ::"l"(CUDA_AT(at)), "r"(value) : "memory");
+}
+
+/* Lines that nobody writes were taken through the L1 cache, and may still be there. */
+LOOM_LANE uint64_t lane_reload_8(const uint64_t *at, int shared)
+{
+#if !defined(CUDA_SHARED_TABLE) && !defined(CUDA_OWNED_TABLE)
+    if (!shared) {
+        uint64_t value;
+        asm volatile("ld.global.nc.u64 %0, [%1];" : "=l"(value) : "l"(at));
+        return value;
+    }
+#endif
+    (void)shared;
+    return lane_load_8(at);
+}
+
+LOOM_LANE uint32_t lane_reload_4(const uint32_t *at, int shared)
+{
+#if !defined(CUDA_SHARED_TABLE) && !defined(CUDA_OWNED_TABLE)
+    if (!shared) {
+        uint32_t value;
+        asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(value) : "l"(at));
+        return value;
+    }
+#endif
+    (void)shared;
+    return lane_load_4(at);
 }
 
 /* Rows: a lane moves the widest words that divide the number of bytes and both addresses. The other address may lie
@@ -559,6 +600,23 @@ LOOM_LANE void lane_or_8(uint64_t *at, uint64_t bits, int shared)
 #else
     asm volatile("red.relaxed" CUDA_SPACE ".or.b64 [%0], %1;" ::"l"(CUDA_AT(at)), "l"(bits) : "memory");
 #endif
+}
+
+LOOM_LANE void lane_or_4(uint32_t *at, uint32_t bits, int shared)
+{
+    (void)shared;
+    asm volatile("red.relaxed" CUDA_SPACE ".or.b32 [%0], %1;" ::"l"(CUDA_AT(at)), "r"(bits) : "memory");
+}
+
+LOOM_LANE uint32_t lane_and_4(uint32_t *at, uint32_t bits, int shared)
+{
+    uint32_t old;
+    (void)shared;
+    asm volatile("atom.relaxed" CUDA_SPACE ".and.b32 %0, [%1], %2;"
+                 : "=r"(old)
+                 : "l"(CUDA_AT(at)), "r"(bits)
+                 : "memory");
+    return old;
 }
 
 LOOM_LANE uint64_t lane_fetch_or_8(uint64_t *at, uint64_t bits, int shared)

@@ -18,7 +18,7 @@
  * list, relative to the partition's first, or the single value.
  *
  * Bytes moved for a pair of p bytes with a value of v bytes and r values per key: the split 2 p or 4 p, counting p and
- * 4 for the slot, storing p + v, and 13.7 / 0.8 / r for the directory. With p = 8, r = 8 and two passes of the split
+ * 4 for the slot, storing p + v, and 12.8 / 0.8 / r for the directory. With p = 8, r = 8 and two passes of the split
  * these are 58 bytes. At the speed of a copy, 4.0 TB/s, that is 69 G pairs/s.
  *
  * Measured on an H200, 2^26 pairs of 4 + 4 bytes, r = 8, 2026-11-18: 0.71 ms for the split, 1.05 ms for this kernel,
@@ -47,7 +47,7 @@
  *              values go to a queue, and a second kernel copies them with all blocks.
  *
  * Bytes moved for a pair of an insert, if the table has t times as many pairs as the batch and all lists get values:
- * the split 2 p or 4 p, counting p and 4, storing p + v, old values 2 t v, the directory 2 t * 13.7 / 0.8 / r. With p =
+ * the split 2 p or 4 p, counting p and 4, storing p + v, old values 2 t v, the directory 2 t * 12.8 / 0.8 / r. With p =
  * 8, r = 8, t = 4 and two passes of the split these are 105 bytes. At the speed of a copy that is 38 G pairs/s. */
 #define CUDA_LANES 1
 #include "machines/cuda/open/cuda_open_partition.cuh"
@@ -63,11 +63,13 @@ namespace
 {
 
 enum {
-    LEAST_LOAD = 3, /* one slot in so many has a key, also where few keys have many values */
-    COUNTED = 8,    /* pairs that a thread counts in a round */
-    STORED = 8,     /* pairs that it stores */
-    LIST_LANES = 4, /* lanes that copy a list, */
-    FEW_VALUES = 64 /*   up to so many values; a warp copies longer ones */
+    LEAST_LOAD = 3,             /* one slot in so many has a key, also where few keys have many values */
+    COUNTED = 8,                /* pairs that a thread counts in a round */
+    STORED = 8,                 /* pairs that it stores */
+    LIST_LANES = 4,             /* lanes that copy a list, */
+    FEW_VALUES = 64,            /*   up to so many values; a warp copies longer ones */
+    NUMBERED = MULTI_TAG_BYTES, /* numbers of slots for each bucket, also in buckets with fewer slots */
+    BUCKETS_OF_WARP = 32 / NUMBERED
 };
 
 const uint32_t REFUSED = UINT32_MAX;   /* in place of a slot's number */
@@ -120,18 +122,13 @@ template <loom__slot_kind kind> __device__ __forceinline__ key_walk start_walk(c
 
 /* The tags of a bucket, a byte for each slot. */
 template <loom__slot_kind kind> struct bucket_tags {
-    static constexpr int words = kind == SLOT_KEY_4_VALUE_8 ? 4 : 2; /* multi_tag_bytes / 4 */
+    static constexpr int words = MULTI_TAG_BYTES / 4; /* a directory has up to 7 slots in a bucket */
     uint32_t word[words];
 
     __device__ __forceinline__ bucket_tags(const build_block &block, uint32_t bucket)
     {
-        const unsigned char *at = block.tags + bucket * words * 4;
-        if constexpr (words == 4) {
-            const uint4 all = load_quarter(at);
-            word[0] = all.x, word[1] = all.y, word[2] = all.z, word[3] = all.w;
-        } else {
-            word[0] = ((const volatile uint32_t *)at)[0], word[1] = ((const volatile uint32_t *)at)[1];
-        }
+        const volatile uint32_t *at = (const volatile uint32_t *)(block.tags + bucket * MULTI_TAG_BYTES);
+        word[0] = at[0], word[1] = at[1];
     }
     /* A set of slots with this tag, and perhaps some others: subtracting from a byte that is equal borrows from the
      * byte above. Each slot is a bit, in a sequence that slot_of knows. */
@@ -152,17 +149,16 @@ template <loom__slot_kind kind> struct bucket_tags {
     }
 };
 
-/* The number of a slot in its partition: 16 for each bucket. */
+/* The number of a slot in its partition: NUMBERED for each bucket. */
 __device__ __forceinline__ uint32_t slot_number(uint32_t bucket, uint32_t slot)
 {
-    return bucket * 16 + slot;
+    return bucket * NUMBERED + slot;
 }
 
 /* The two halves of a slot's value. */
-template <loom__slot_kind kind>
-__device__ __forceinline__ uint32_t *halves_of(unsigned char *lines, uint32_t buckets, uint32_t number)
+template <loom__slot_kind kind> __device__ __forceinline__ uint32_t *halves_of(unsigned char *lines, uint32_t number)
 {
-    return (uint32_t *)value_at<kind>(lines, buckets, number / 16, number % 16);
+    return (uint32_t *)value_at<kind>(lines, number / NUMBERED, number % NUMBERED);
 }
 
 /* Adds: makes tags, and puts the length of each list in place of its handle. Returns whether this thread saw a free
@@ -170,7 +166,7 @@ __device__ __forceinline__ uint32_t *halves_of(unsigned char *lines, uint32_t bu
 template <loom__slot_kind kind> __device__ __forceinline__ bool take_over_slots(const build_block &block)
 {
     typedef typename bulk_columns<kind>::key key;
-    constexpr uint32_t tag_bytes = bucket_tags<kind>::words * 4;
+    constexpr uint32_t tag_bytes = MULTI_TAG_BYTES;
     const uint32_t buckets = block.view.buckets;
     bool any_free = false;
     for (uint32_t i = threadIdx.x; i < buckets * tag_bytes; i += blockDim.x) {
@@ -178,7 +174,7 @@ template <loom__slot_kind kind> __device__ __forceinline__ bool take_over_slots(
         uint8_t tag = 0;
         if (slot < open_slots(kind)) {
             const key one = *(const key *)(block.lines + bucket * open_line_stride(kind) + slot * sizeof(key));
-            uint64_t *handle = (uint64_t *)value_at<kind>(block.lines, buckets, bucket, slot);
+            uint64_t *handle = (uint64_t *)value_at<kind>(block.lines, bucket, slot);
             const bool is_free = one == (key)block.empty;
             if (!is_free)
                 tag = start_walk<kind>(block, one).tag;
@@ -215,7 +211,7 @@ __device__ __forceinline__ uint32_t try_bucket(const build_block &block, const k
         const uint32_t slot = tags.slot_of(__ffs(free) - 1);
         const key there = swap_key<key>(line + slot * sizeof(key), (key)block.empty, sought);
         if (there == (key)block.empty)
-            block.tags[walk.bucket * bucket_tags<kind>::words * 4 + slot] = walk.tag;
+            block.tags[slot_number(walk.bucket, slot)] = walk.tag;
         if (there == (key)block.empty || there == sought) {
             number = slot_number(walk.bucket, slot);
             break;
@@ -239,7 +235,7 @@ __device__ __forceinline__ uint32_t count_pairs(const build_block &block,
     auto settle = [&](uint32_t i, uint32_t slot) {
         *(uint32_t *)&records.heads[i] = slot;
         if (slot != REFUSED)
-            atomicAdd(halves_of<kind>(block.lines, buckets, slot), 1u);
+            atomicAdd(halves_of<kind>(block.lines, slot), 1u);
         refused += slot == REFUSED;
         if (slot == REFUSED)
             *block.full = 1;
@@ -255,7 +251,7 @@ __device__ __forceinline__ uint32_t count_pairs(const build_block &block,
         for (int k = 0; k < COUNTED; k++) {
             const uint32_t i = begin + k * blockDim.x;
             const key_walk home = start_walk<kind>(block, ones[k]);
-            const bool claims = !adds || !has_bit(block.lines + home.bucket * open_line_stride(kind), home.bit);
+            const bool claims = !adds || !has_bit<kind>(block.lines + home.bucket * open_line_stride(kind), home.bit);
             const uint32_t slot = try_bucket<kind, key>(block, home, ones[k], i < count, claims);
             if (slot != NOWHERE)
                 settle(i, slot);
@@ -273,14 +269,14 @@ __device__ __forceinline__ uint32_t count_pairs(const build_block &block,
                 one = (key)columns::key_of(records.heads[i]);
                 walk = start_walk<kind>(block, one);
                 depth = 1;
-                seeks = adds && has_bit(block.lines + walk.bucket * open_line_stride(kind), walk.bit);
+                seeks = adds && has_bit<kind>(block.lines + walk.bucket * open_line_stride(kind), walk.bit);
             }
             if (!__any_sync(CUDA_FULL_MASK, depth != 0))
                 break;
             unsigned char *line = block.lines + walk.bucket * open_line_stride(kind);
             bool last = depth + 1 >= buckets, begins_anew = false;
             if (adds && seeks && depth != 0) {
-                seeks = has_bit(line, walk.bit) && depth < buckets;
+                seeks = has_bit<kind>(line, walk.bit) && depth < buckets;
                 begins_anew = !seeks;
                 if (begins_anew)
                     walk = start_walk<kind>(block, one);
@@ -288,10 +284,10 @@ __device__ __forceinline__ uint32_t count_pairs(const build_block &block,
                 walk.bucket -= walk.bucket >= buckets ? buckets : 0;
                 last = false;
             } else if (depth != 0 && *block.full &&
-                       !has_bit(line, walk.bit)) { /* no free slot, and the key is not further on */
+                       !has_bit<kind>(line, walk.bit)) { /* no free slot, and the key is not further on */
                 last = true;
             } else if (depth != 0) {
-                (void)set_bit(line, walk.bit);
+                (void)set_bit<kind>(line, walk.bit);
                 walk.bucket += walk.step;
                 walk.bucket -= walk.bucket >= buckets ? buckets : 0;
             }
@@ -367,18 +363,18 @@ __device__ __forceinline__ uint64_t place_lists(unsigned char *lines, const loom
     const uint32_t end = begin + each < slots ? begin + each : slots;
     const uint32_t first = slot_number(begin / open_slots(kind), begin % open_slots(kind));
     auto after = [](uint32_t number) {
-        return number % 16 == open_slots(kind) - 1 ? number / 16 * 16 + 16 : number + 1;
+        return number % NUMBERED == open_slots(kind) - 1 ? (number / NUMBERED + 1) * NUMBERED : number + 1;
     };
     const bool has_ones = multi_has_ones(&view);
     uint32_t mine = 0, all;
     for (uint32_t slot = begin, number = first; slot < end; slot++, number = after(number))
-        mine += list_takes(placed_values<adds>(halves_of<kind>(lines, buckets, number)), has_ones);
+        mine += list_takes(placed_values<adds>(halves_of<kind>(lines, number)), has_ones);
     uint32_t at = sum_before(mine, &all);
     if (threadIdx.x == 0)
         base = all > 0 ? atomicAdd((unsigned long long *)&view.lists->used, (unsigned long long)all) : 0;
     __syncthreads();
     for (uint32_t slot = begin, number = first; slot < end; slot++, number = after(number)) {
-        uint32_t *halves = halves_of<kind>(lines, buckets, number);
+        uint32_t *halves = halves_of<kind>(lines, number);
         const uint32_t count = placed_values<adds>(halves), takes = list_takes(count, has_ones);
         if (takes > 0) {
             const uint32_t first = at + (uint32_t)multi_padding(list_kind_for(count), base + at);
@@ -406,17 +402,19 @@ template <bool stages, class value> __device__ __forceinline__ void copy_value(v
 }
 
 /* Adds: copies the old values of the lists that get new ones. `before` is the partition in global memory. With
- * `stages` they go to shared memory, and arrive later. Whole warps call this: half a warp has a bucket. */
+ * `stages` they go to shared memory, and arrive later. Whole warps call this: a bucket has
+ * NUMBERED of its lanes. */
 template <loom__slot_kind kind, bool stages, class value>
 __device__ __forceinline__ void copy_old_values(unsigned char *lines, unsigned char *before, uint32_t buckets,
                                                 const value *heap, value *to, uint64_t base, moved_pieces *moved)
 {
     const uint32_t lane = threadIdx.x % 32;
-    for (uint32_t number = threadIdx.x; number < (buckets + 1) / 2 * 32; number += blockDim.x) {
-        const uint32_t *halves = halves_of<kind>(lines, buckets, number);
-        const bool exists = number % 16 < open_slots(kind) && number / 16 < buckets;
+    for (uint32_t number = threadIdx.x; number < (buckets + BUCKETS_OF_WARP - 1) / BUCKETS_OF_WARP * 32;
+         number += blockDim.x) {
+        const uint32_t *halves = halves_of<kind>(lines, number);
+        const bool exists = number % NUMBERED < open_slots(kind) && number / NUMBERED < buckets;
         const bool grows = exists && halves[0] > 0;
-        const uint64_t old = grows ? *(const uint64_t *)halves_of<kind>(before, buckets, number) : 0;
+        const uint64_t old = grows ? *(const uint64_t *)halves_of<kind>(before, number) : 0;
         const uint64_t first = list_first(old);
         uint32_t count = (uint32_t)list_count(old);
         const uint32_t place = grows ? halves[1] - count : 0;
@@ -459,9 +457,8 @@ __device__ __forceinline__ void copy_old_values(unsigned char *lines, unsigned c
 
 /* Stores the values from `to` on. */
 template <loom__slot_kind pairs, bool adds>
-__device__ __forceinline__ void store_pairs(unsigned char *lines, uint32_t buckets,
-                                            const typename bulk_columns<pairs>::arrays &records, uint32_t count,
-                                            typename bulk_columns<pairs>::value *to)
+__device__ __forceinline__ void store_pairs(unsigned char *lines, const typename bulk_columns<pairs>::arrays &records,
+                                            uint32_t count, typename bulk_columns<pairs>::value *to)
 {
     typedef bulk_columns<pairs> columns;
     typedef typename columns::value value;
@@ -483,7 +480,7 @@ __device__ __forceinline__ void store_pairs(unsigned char *lines, uint32_t bucke
         for (int k = 0; k < STORED; k++) {
             if (slot[k] == REFUSED)
                 continue;
-            uint32_t *halves = halves_of<kind>(lines, buckets, slot[k]);
+            uint32_t *halves = halves_of<kind>(lines, slot[k]);
             if (sizeof(value) == 4 && halves[0] == 1 && (!adds || halves[1] == IN_HANDLE))
                 halves[1] = (uint32_t)ones[k];
             else
@@ -512,7 +509,7 @@ __device__ __forceinline__ uint64_t longer_list(uint64_t old, uint32_t more, uin
     return one ? list_of_one(end) : list_make(list_kind_for(count), base + end - count, count, 1);
 }
 
-/* Half a warp works on a bucket. `before`, with `adds`: the partition in global memory. */
+/* NUMBERED lanes work on a bucket. `before`, with `adds`: the partition in global memory. */
 template <loom__slot_kind kind, bool adds>
 __device__ __forceinline__ list_counts finish_lists(unsigned char *lines, unsigned char *before,
                                                     const loom__multi_view &view, uint64_t base)
@@ -520,20 +517,22 @@ __device__ __forceinline__ list_counts finish_lists(unsigned char *lines, unsign
     const uint32_t buckets = view.directory.buckets;
     const bool has_ones = multi_has_ones(&view);
     list_counts counts = {};
-    for (uint32_t number = threadIdx.x; number < (buckets + 1) / 2 * 32; number += blockDim.x) { /* whole warps */
-        uint32_t *halves = halves_of<kind>(lines, buckets, number);
-        const bool exists = number % 16 < open_slots(kind) && number / 16 < buckets;
+    for (uint32_t number = threadIdx.x; number < (buckets + BUCKETS_OF_WARP - 1) / BUCKETS_OF_WARP * 32;
+         number += blockDim.x) { /* whole warps */
+        uint32_t *halves = halves_of<kind>(lines, number);
+        const bool exists = number % NUMBERED < open_slots(kind) && number / NUMBERED < buckets;
         const uint32_t count = exists ? halves[0] : 0, last = exists ? halves[1] : 0;
         const bool one = has_ones && count == 1;
         if (adds && exists)
-            *(uint64_t *)halves = longer_list(*(const uint64_t *)halves_of<kind>(before, buckets, number), count, last,
-                                              has_ones, base, &counts);
+            *(uint64_t *)halves =
+                longer_list(*(const uint64_t *)halves_of<kind>(before, number), count, last, has_ones, base, &counts);
         else if (!adds && count > 0)
             *(uint64_t *)halves =
                 one ? list_of_one(last) : list_make(list_kind_for(count), base + last - count, count, 1);
-        const uint32_t ready = __ballot_sync(CUDA_FULL_MASK, count > 0) >> threadIdx.x % 32 / 16 * 16 & 0xffff;
-        if (number % 16 == 0 && ready != 0)
-            *(uint32_t *)(lines + number / 16 * open_line_stride(kind) + OPEN_WORD_OFFSET) |= ready;
+        const uint32_t all_ready = __ballot_sync(CUDA_FULL_MASK, count > 0);
+        const uint32_t ready = all_ready >> threadIdx.x % 32 / NUMBERED * NUMBERED & ((1u << NUMBERED) - 1);
+        if (number % NUMBERED == 0 && ready != 0)
+            set_ready<kind>(lines + number / NUMBERED * open_line_stride(kind), ready);
         if (!adds) {
             counts.keys += count > 0;
             counts.in_heap += one ? 0 : count;
@@ -547,7 +546,6 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) build_kernel(const build_work<p
 {
     typedef typename bulk_columns<pairs>::value value;
     constexpr loom__slot_kind kind = directory_of<pairs>;
-    constexpr uint32_t tag_bytes = bucket_tags<kind>::words * 4;
     extern __shared__ __align__(128) unsigned char lines[];
     const loom__open_view &directory = work.view.directory;
     const uint32_t partition = blockIdx.x, bytes = directory.partition_bytes;
@@ -559,7 +557,7 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) build_kernel(const build_work<p
     const uint64_t empty = open_empty(&directory, partition);
     const typename bulk_columns<pairs>::arrays records = work.records.at(blockIdx.x);
     auto in_table = [&] { return directory.base + (uint64_t)partition * bytes; };
-    begin_partition<kind>((uint4 *)lines, adds ? (const uint4 *)in_table() : NULL, bytes, empty, directory.buckets);
+    begin_partition<kind>((uint4 *)lines, adds ? (const uint4 *)in_table() : NULL, bytes, empty);
     __shared__ uint32_t full;
     const build_block block = {lines, lines + bytes, directory, empty, &full};
     bool was_full = false;
@@ -576,7 +574,7 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) build_kernel(const build_work<p
     uint32_t taken;
     __syncthreads();
     const uint64_t base = place_lists<kind, adds>(lines, work.view, &taken);
-    value *heap = (value *)work.view.heap + base, *staged = (value *)(block.tags + directory.buckets * tag_bytes);
+    value *heap = (value *)work.view.heap + base, *staged = (value *)(block.tags + directory.buckets * MULTI_TAG_BYTES);
     __syncthreads();
     if (taken <= work.staged) {
         if constexpr (adds) {
@@ -585,7 +583,7 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) build_kernel(const build_work<p
             __pipeline_commit();
             __syncthreads();
         }
-        store_pairs<pairs, adds>(lines, directory.buckets, records, count, staged);
+        store_pairs<pairs, adds>(lines, records, count, staged);
         if constexpr (adds)
             __pipeline_wait_prior(0);
         __syncthreads();
@@ -597,7 +595,7 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) build_kernel(const build_work<p
                                          base, work.moved);
             __syncthreads();
         }
-        store_pairs<pairs, adds>(lines, directory.buckets, records, count, heap);
+        store_pairs<pairs, adds>(lines, records, count, heap);
     }
     __syncthreads();
     const list_counts lists = finish_lists<kind, adds>(lines, in_table(), work.view, base);
@@ -635,7 +633,7 @@ __global__ void __launch_bounds__(MULTI_THREADS) copy_moved_kernel(value *heap, 
 /* Shared memory of a thread block: a partition, its tags, and room for values. */
 uint32_t least_shared(const loom__open_view *directory)
 {
-    return directory->partition_bytes + directory->buckets * multi_tag_bytes((loom__slot_kind)directory->kind);
+    return directory->partition_bytes + directory->buckets * MULTI_TAG_BYTES;
 }
 
 /* Two thread blocks share an SM, if the partition allows it. Values get what is left, but no more than a partition has

@@ -176,7 +176,7 @@ template <loom__slot_kind kind>
 __device__ __forceinline__ uint32_t *record_place(const build_block<kind> &block, uint32_t bucket, uint32_t slot)
 {
     return bulk_columns<kind>::packed ? (uint32_t *)head_at<kind>(block.lines, bucket, slot) + 1
-                                      : (uint32_t *)value_at<kind>(block.lines, block.own.buckets, bucket, slot);
+                                      : (uint32_t *)value_at<kind>(block.lines, bucket, slot);
 }
 
 /* Handles a record whose key is already in the bucket. Other lanes may handle records of the same key at the same
@@ -189,7 +189,7 @@ __device__ __forceinline__ void meet_equal(const build_block<kind> &block, uint3
         return;
     const uint32_t slot = slot_of<kind>(block.lines, bucket, one.key());
     if constexpr (way == INTO_FILLED) {
-        place<kind>(block.lines, block.own.buckets, bucket, slot, one.head, one.value);
+        place<kind>(block.lines, bucket, slot, one.head, one.value);
     } else if constexpr (way == IN_ORDER) {
         uint32_t *at = record_place(block, bucket, slot);
         for (uint32_t there = *(volatile uint32_t *)at, seen; comes_instead(block, there, one.at); there = seen)
@@ -206,7 +206,7 @@ __device__ __forceinline__ void place_record(const build_block<kind> &block, con
     typename bulk_columns<kind>::head head = one.head;
     if constexpr (way == IN_ORDER && bulk_columns<kind>::packed)
         head = (uint32_t)head | (uint64_t)one.at << 32;
-    place<kind>(block.lines, block.own.buckets, at.bucket, at.slot, head, way == IN_ORDER ? one.at : one.value);
+    place<kind>(block.lines, at.bucket, at.slot, head, way == IN_ORDER ? one.at : one.value);
 }
 
 /* Step 1: keys go home. Keys that find the bucket full, or their filter bit set there, are set aside. */
@@ -234,7 +234,7 @@ __device__ __forceinline__ void place_at_home(const build_block<kind> &block, wa
             if (next + 32 * k + lane < share->end) {
                 const chain_walk walk = start_chain<kind>(block, ones[k].key());
                 if (way == INTO_FILLED)
-                    is_late = has_bit(block.lines + walk.home * open_line_stride(kind), walk.bit);
+                    is_late = has_bit<kind>(block.lines + walk.home * open_line_stride(kind), walk.bit);
                 if (!is_late) {
                     const chain_place at = {walk.home, take_place(block.taken, walk.home)};
                     is_late = at.slot >= open_slots(kind);
@@ -273,7 +273,7 @@ __device__ __forceinline__ chain_place place_on_chain(const build_block<kind> &b
                     return at;
                 }
             }
-            (void)set_bit(block.lines + at.bucket * open_line_stride(kind), walk.bit);
+            (void)set_bit<kind>(block.lines + at.bucket * open_line_stride(kind), walk.bit);
         }
     }
 }
@@ -301,7 +301,7 @@ __device__ __forceinline__ uint32_t place_late(const build_block<kind> &block, w
             if (holds<kind>(home, one.key())) {
                 equal++;
                 meet_equal<kind, way>(block, walk.home, one);
-            } else if (!(suspect = set_bit(home, walk.bit))) {
+            } else if (!(suspect = set_bit<kind>(home, walk.bit))) {
                 (void)place_on_chain<kind, way>(block, walk, one);
             }
         }
@@ -329,7 +329,7 @@ __device__ __forceinline__ uint32_t place_suspects(const build_block<kind> &bloc
             uint32_t bucket = walk.home;
             /* No equal key is at home. An equal key further on has set the bit in each bucket before its own. */
             for (uint32_t round = 1; round < buckets; round++) {
-                if (!has_bit(block.lines + bucket * open_line_stride(kind), walk.bit))
+                if (!has_bit<kind>(block.lines + bucket * open_line_stride(kind), walk.bit))
                     break;
                 bucket = walk.after(bucket, buckets);
                 if (holds<kind>(block.lines + bucket * open_line_stride(kind), one.key())) {
@@ -344,7 +344,7 @@ __device__ __forceinline__ uint32_t place_suspects(const build_block<kind> &bloc
         if (absent) {
             at = place_on_chain<kind, way>(block, walk, one);
             if (slot_values_apart(kind))
-                (void)set_bit(block.lines + at.bucket * open_line_stride(kind), at.slot); /* its value is ready */
+                (void)set_bit<kind>(block.lines + at.bucket * open_line_stride(kind), at.slot); /* its value is ready */
         }
         __syncthreads();
         if (absent) { /* of equal keys placed together, all find the first on their sequence, and that one stays */
@@ -356,7 +356,7 @@ __device__ __forceinline__ uint32_t place_suspects(const build_block<kind> &bloc
             }
             if (bucket != at.bucket || slot_of<kind>(block.lines, bucket, one.key()) != at.slot) {
                 meet_equal<kind, way>(block, bucket, one);
-                empty_slot<kind>(block.lines, buckets, at.bucket, at.slot, block.empty);
+                empty_slot<kind>(block.lines, at.bucket, at.slot, block.empty);
                 absent = false;
             }
         }
@@ -382,8 +382,7 @@ template <loom__slot_kind kind> __device__ __forceinline__ void take_values(cons
             if (i < slots) {
                 typename columns::head *head = head_at<kind>(block.lines, bucket, slot);
                 full[k] = columns::key_of(*head) != block.empty;
-                at[k] = columns::packed ? (stored *)head
-                                        : (stored *)value_at<kind>(block.lines, block.own.buckets, bucket, slot);
+                at[k] = columns::packed ? (stored *)head : (stored *)value_at<kind>(block.lines, bucket, slot);
                 ones[k] = *at[k];
             }
         }
@@ -412,7 +411,7 @@ __device__ __forceinline__ void fill_partition(const build_block<kind> &block, o
     __syncthreads();
     for (uint32_t bucket = threadIdx.x; bucket < buckets; bucket += blockDim.x)
         equal += finish_bucket<kind>(
-            block.lines, buckets, bucket, places_taken(block.taken, bucket), block.empty, [&](uint32_t a, uint32_t b) {
+            block.lines, bucket, places_taken(block.taken, bucket), block.empty, [&](uint32_t a, uint32_t b) {
                 if constexpr (way == IN_ORDER)
                     return comes_instead(block, *record_place(block, bucket, a), *record_place(block, bucket, b));
                 else
@@ -444,7 +443,7 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) build_kernel(const build_work<k
     if (count == 0 && filled)
         return;
     const uint64_t empty = open_empty(&work.view, partition);
-    begin_partition<kind>((uint4 *)lines, filled ? (const uint4 *)there : NULL, bytes, empty, buckets);
+    begin_partition<kind>((uint4 *)lines, filled ? (const uint4 *)there : NULL, bytes, empty);
     uint32_t *taken = (uint32_t *)(lines + bytes);
     for (uint32_t i = threadIdx.x; i < (buckets + 1) / 2 && !filled; i += blockDim.x)
         taken[i] = 0;
@@ -457,7 +456,7 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) build_kernel(const build_work<k
     if (filled && work.status == NULL) {
         uint32_t mine = 0;
         for (uint32_t bucket = threadIdx.x; bucket < buckets; bucket += blockDim.x) {
-            const uint32_t there_already = gather_bucket<kind>(lines, buckets, bucket, empty);
+            const uint32_t there_already = gather_bucket<kind>(lines, bucket, empty);
             ((uint16_t *)taken)[bucket] = (uint16_t)there_already;
             mine += there_already;
         }

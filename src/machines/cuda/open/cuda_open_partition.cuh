@@ -23,19 +23,19 @@ enum {
 /* Writes a partition without keys, or copies the existing one if `from` is given. All threads of the block call
  * this. */
 template <loom__slot_kind kind>
-__device__ __forceinline__ void begin_partition(uint4 *to, const uint4 *from, uint32_t bytes, uint64_t empty,
-                                                uint32_t buckets)
+__device__ __forceinline__ void begin_partition(uint4 *to, const uint4 *from, uint32_t bytes, uint64_t empty)
 {
-    uint64_t word = slot_key_bytes(kind) == 8 ? empty : kind == SLOT_PAIR_4_4 ? empty : empty << 32 | empty;
+    constexpr uint32_t stride = bulk_columns<kind>::slot_stride;
+    const uint64_t pattern = stride == 4 ? empty << 32 | empty : empty;
+    const uint32_t slots_end = open_slots(kind) * stride, low = (uint32_t)pattern, high = (uint32_t)(pattern >> 32);
     for (uint32_t i = threadIdx.x; i < bytes / 16; i += blockDim.x) {
         if (from != NULL) {
             to[i] = from[i];
             continue;
         }
-        uint32_t in_bucket = i * 16 % open_line_stride(kind);
-        bool keys = kind == SLOT_KEY_8_VALUE_4 ? i * 16 < buckets * OPEN_LINE_BYTES : in_bucket < OPEN_LINE_BYTES;
-        uint64_t low = keys ? word : 0, high = keys && in_bucket < OPEN_WORD_OFFSET - 8 ? word : 0;
-        to[i] = make_uint4((uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32));
+        const uint32_t at = i * 16 % open_line_stride(kind);
+        to[i] = make_uint4(at < slots_end ? low : 0, at + 4 < slots_end ? high : 0, at + 8 < slots_end ? low : 0,
+                           at + 12 < slots_end ? high : 0);
     }
 }
 
@@ -48,32 +48,31 @@ __device__ __forceinline__ typename bulk_columns<kind>::head *head_at(unsigned c
 }
 
 template <loom__slot_kind kind>
-__device__ __forceinline__ typename bulk_columns<kind>::value *value_at(unsigned char *lines, uint32_t buckets,
-                                                                        uint32_t bucket, uint32_t slot)
+__device__ __forceinline__ typename bulk_columns<kind>::value *value_at(unsigned char *lines, uint32_t bucket,
+                                                                        uint32_t slot)
 {
-    return (typename bulk_columns<kind>::value *)(lines + open_value_offset(kind, buckets) +
-                                                  bucket * open_value_stride(kind) + slot * slot_value_bytes(kind));
+    return (typename bulk_columns<kind>::value *)(lines + bucket * open_line_stride(kind) +
+                                                  open_value_place(kind, slot));
 }
 
 /* Stores a key and its value in a slot. */
 template <loom__slot_kind kind>
-__device__ __forceinline__ void place(unsigned char *lines, uint32_t buckets, uint32_t bucket, uint32_t slot,
+__device__ __forceinline__ void place(unsigned char *lines, uint32_t bucket, uint32_t slot,
                                       typename bulk_columns<kind>::head one, uint64_t value)
 {
     *head_at<kind>(lines, bucket, slot) = one;
     if constexpr (bulk_columns<kind>::has_tail)
-        *value_at<kind>(lines, buckets, bucket, slot) = (typename bulk_columns<kind>::value)value;
+        *value_at<kind>(lines, bucket, slot) = (typename bulk_columns<kind>::value)value;
 }
 
 /* Moves a key and its value to another slot of the bucket. */
 template <loom__slot_kind kind>
-__device__ __forceinline__ void move_slot(unsigned char *lines, uint32_t buckets, uint32_t bucket, uint32_t from,
-                                          uint32_t to)
+__device__ __forceinline__ void move_slot(unsigned char *lines, uint32_t bucket, uint32_t from, uint32_t to)
 {
     uint64_t value = 0;
     if constexpr (bulk_columns<kind>::has_tail)
-        value = *value_at<kind>(lines, buckets, bucket, from);
-    place<kind>(lines, buckets, bucket, to, *head_at<kind>(lines, bucket, from), value);
+        value = *value_at<kind>(lines, bucket, from);
+    place<kind>(lines, bucket, to, *head_at<kind>(lines, bucket, from), value);
 }
 
 /* Returns the slot of a key in a bucket, or open_slots(kind) if the key is not there. Runs on one lane. */
@@ -87,15 +86,21 @@ __device__ __forceinline__ uint32_t slot_of(unsigned char *lines, uint32_t bucke
 }
 
 /* Sets the bit in a bucket's word. Returns whether it was set before. */
-__device__ __forceinline__ bool set_bit(unsigned char *line, uint32_t bit)
+template <loom__slot_kind kind> __device__ __forceinline__ bool set_bit(unsigned char *line, uint32_t bit)
 {
-    uint32_t *half = (uint32_t *)(line + OPEN_WORD_OFFSET) + bit / 32, one = 1u << bit % 32;
+    uint32_t *half = (uint32_t *)(line + open_word_offset(kind)) + bit / 32, one = 1u << bit % 32;
     return (atomicOr(half, one) & one) != 0;
 }
 
-__device__ __forceinline__ bool has_bit(const unsigned char *line, uint32_t bit)
+template <loom__slot_kind kind> __device__ __forceinline__ bool has_bit(const unsigned char *line, uint32_t bit)
 {
-    return *((const uint32_t *)(line + OPEN_WORD_OFFSET) + bit / 32) >> bit % 32 & 1;
+    return *((const uint32_t *)(line + open_word_offset(kind)) + bit / 32) >> bit % 32 & 1;
+}
+
+/* Sets the ready bits of a set of slots. The bucket belongs to this lane. */
+template <loom__slot_kind kind> __device__ __forceinline__ void set_ready(unsigned char *line, uint32_t slots)
+{
+    *(uint32_t *)(line + open_word_offset(kind)) |= slots;
 }
 
 /* Whether the key is in this line. Lanes begin with different quarters, which lie in different banks. */
@@ -118,39 +123,39 @@ template <loom__slot_kind kind> __device__ __forceinline__ bool holds(const unsi
 
 /* Removes the slot's key and value. Other lanes may remove keys from other slots of the bucket. */
 template <loom__slot_kind kind>
-__device__ __forceinline__ void empty_slot(unsigned char *lines, uint32_t buckets, uint32_t bucket, uint32_t slot,
-                                           uint64_t empty)
+__device__ __forceinline__ void empty_slot(unsigned char *lines, uint32_t bucket, uint32_t slot, uint64_t empty)
 {
-    place<kind>(lines, buckets, bucket, slot, (typename bulk_columns<kind>::head)empty, 0);
+    place<kind>(lines, bucket, slot, (typename bulk_columns<kind>::head)empty, 0);
     if (slot_values_apart(kind))
-        atomicAnd((uint32_t *)(lines + bucket * open_line_stride(kind) + OPEN_WORD_OFFSET), ~(1u << slot));
+        atomicAnd((uint32_t *)(lines + bucket * open_line_stride(kind) + open_word_offset(kind)), ~(1u << slot));
 }
 
 /* Finishes one bucket, which belongs to this lane, after all keys have their places. Sets ready bits. Of equal keys,
  * the one in the lowest slot a remains. It takes over the value of an equal key in slot b if takes_over(a, b). Returns
  * how many keys were removed. */
 template <loom__slot_kind kind, class chooser>
-__device__ __forceinline__ uint32_t finish_bucket(unsigned char *lines, uint32_t buckets, uint32_t bucket,
-                                                  uint32_t taken, uint64_t empty, chooser takes_over)
+__device__ __forceinline__ uint32_t finish_bucket(unsigned char *lines, uint32_t bucket, uint32_t taken, uint64_t empty,
+                                                  chooser takes_over)
 {
     typedef typename bulk_columns<kind>::key key;
     constexpr int stride = bulk_columns<kind>::slot_stride, words = OPEN_LINE_BYTES / stride;
     constexpr uint64_t NOBODYS = 0x9e3779b97f4a7c15u; /* for empty slots; equals a key or a word only by chance */
     unsigned char *line = lines + bucket * open_line_stride(kind);
     if (slot_values_apart(kind))
-        *(uint64_t *)(line + OPEN_WORD_OFFSET) |=
-            ((uint64_t)1 << (taken < open_slots(kind) ? taken : open_slots(kind))) - 1;
-    /* Reads quarters in a sequence in which neighbouring lanes use different banks. The filter word, or the stand-in
-     * for empty slots, may equal a key. Such a match only costs the second search below. */
+        set_ready<kind>(line, (1u << (taken < open_slots(kind) ? taken : open_slots(kind))) - 1);
+    /* Reads quarters in a sequence in which neighbouring lanes use different banks. The filter word of 8 bytes, or the
+     * stand-in for empty slots, may equal a key. Such a match only costs the second search below. */
     key keys[words];
 #pragma unroll
     for (int k = 0; k < 4; k++) {
-        uint4 quarter = load_quarter(line + (bucket / 2 + k) % 4 * 16);
+        const uint32_t part = (bucket / 2 + k) % 4;
+        uint4 quarter = load_quarter(line + part * 16);
         const key *parts = (const key *)&quarter;
 #pragma unroll
         for (int i = 0; i < words / 4; i++) {
-            key one = parts[i * (int)(stride / sizeof(key))];
-            keys[k * (words / 4) + i] = one == (key)empty ? (key)(NOBODYS + k * (words / 4) + i) : one;
+            const key one = parts[i * (int)(stride / sizeof(key))];
+            const bool is_value = open_has_narrow_word(kind) && part * (words / 4) + i >= open_slots(kind);
+            keys[k * (words / 4) + i] = one == (key)empty || is_value ? (key)(NOBODYS + k * (words / 4) + i) : one;
         }
     }
     bool suspect = false;
@@ -165,8 +170,8 @@ __device__ __forceinline__ uint32_t finish_bucket(unsigned char *lines, uint32_t
         for (uint32_t j = 0; j < i && one != (key)empty; j++)
             if (*(const key *)(line + j * stride) == one) {
                 if (takes_over(j, i))
-                    move_slot<kind>(lines, buckets, bucket, i, j);
-                empty_slot<kind>(lines, buckets, bucket, i, empty);
+                    move_slot<kind>(lines, bucket, i, j);
+                empty_slot<kind>(lines, bucket, i, empty);
                 went++;
                 break;
             }
@@ -176,8 +181,7 @@ __device__ __forceinline__ uint32_t finish_bucket(unsigned char *lines, uint32_t
 
 /* Moves the keys of one bucket to its first slots. Returns how many keys there are. */
 template <loom__slot_kind kind>
-__device__ __forceinline__ uint32_t gather_bucket(unsigned char *lines, uint32_t buckets, uint32_t bucket,
-                                                  uint64_t empty)
+__device__ __forceinline__ uint32_t gather_bucket(unsigned char *lines, uint32_t bucket, uint64_t empty)
 {
     typedef typename bulk_columns<kind>::key key;
     constexpr int stride = bulk_columns<kind>::slot_stride, slots = 16 / stride;
@@ -198,12 +202,12 @@ __device__ __forceinline__ uint32_t gather_bucket(unsigned char *lines, uint32_t
         return count;
     for (uint32_t last = 31 - __clz(full); full != first_ones; last = 31 - __clz(full)) { /* each round moves one key */
         const uint32_t hole = __ffs(~full) - 1;
-        move_slot<kind>(lines, buckets, bucket, last, hole);
-        empty_slot<kind>(lines, buckets, bucket, last, empty);
+        move_slot<kind>(lines, bucket, last, hole);
+        empty_slot<kind>(lines, bucket, last, empty);
         full = (full | 1u << hole) & ~(1u << last);
     }
     if (slot_values_apart(kind))
-        *(uint64_t *)(line + OPEN_WORD_OFFSET) |= first_ones; /* sets the ready bits of the moved keys */
+        set_ready<kind>(line, first_ones); /* of the moved keys */
     return count;
 }
 

@@ -29,7 +29,7 @@ template <loom__slot_kind kind> struct waiting_keys {
         unsigned char *at = to.base + (uint64_t)partition * to.partition_bytes;
         room = to.buckets * open_slots(kind);
         heads = (typename columns::head *)at;
-        tails = (typename columns::tail *)(at + (size_t)room * sizeof(typename columns::head));
+        tails = (typename columns::tail *)(at + ((size_t)room * sizeof(typename columns::head) + 7) / 8 * 8);
     }
     __device__ __forceinline__ void put(uint32_t i, typename columns::head head, uint64_t value) const
     {
@@ -74,9 +74,8 @@ __device__ __forceinline__ void visit_keys(const refill_work<kind> &work, uint32
                     continue;
                 uint64_t value = 0;
                 if constexpr (columns::has_tail)
-                    value = *(const typename columns::tail *)(there + open_value_offset(kind, work.from.buckets) +
-                                                              (size_t)bucket * open_value_stride(kind) +
-                                                              slot * sizeof(typename columns::tail));
+                    value = *(const typename columns::tail *)(there + (size_t)bucket * open_line_stride(kind) +
+                                                              open_value_place(kind, slot));
                 visit(heads[k], value, (uint32_t)hash);
             }
         };
@@ -105,7 +104,7 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) refill_kernel(const refill_work
     const uint32_t partition = blockIdx.x, bytes = work.to.partition_bytes, buckets = work.to.buckets;
     const uint64_t empty = open_empty(&work.to, partition);
     uint32_t *taken = (uint32_t *)(lines + bytes), mine = 0;
-    begin_partition<kind>((uint4 *)lines, NULL, bytes, empty, buckets);
+    begin_partition<kind>((uint4 *)lines, NULL, bytes, empty);
     for (uint32_t i = threadIdx.x; i < (buckets + 1) / 2; i += blockDim.x)
         taken[i] = 0;
     const waiting_keys<kind> waiting(work.to, partition);
@@ -115,7 +114,7 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) refill_kernel(const refill_work
     visit_keys(work, partition, [&](typename columns::head one, uint64_t value, uint32_t lower) {
         const uint32_t bucket = loom__hash_bucket(lower, buckets), slot = take_place(taken, bucket);
         if (slot < open_slots(kind))
-            place<kind>(lines, buckets, bucket, slot, one, value);
+            place<kind>(lines, bucket, slot, one, value);
         else
             waiting.put(atomicAdd(&late, 1u), one, value);
         mine++;
@@ -133,16 +132,16 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) refill_kernel(const refill_work
         const uint32_t bit = open_filter_bit(kind, lower), step = loom__hash_step(lower, buckets);
         uint32_t bucket = loom__hash_bucket(lower, buckets), slot;
         do { /* some slot is free: at most `buckets` rounds */
-            (void)set_bit(lines + bucket * open_line_stride(kind), bit);
+            (void)set_bit<kind>(lines + bucket * open_line_stride(kind), bit);
             bucket += step;
             bucket -= bucket >= buckets ? buckets : 0;
             slot = take_place(taken, bucket);
         } while (slot >= open_slots(kind));
-        place<kind>(lines, buckets, bucket, slot, one, waiting.value(i));
+        place<kind>(lines, bucket, slot, one, waiting.value(i));
     }
     __syncthreads();
     for (uint32_t bucket = threadIdx.x; bucket < buckets; bucket += blockDim.x)
-        (void)finish_bucket<kind>(lines, buckets, bucket, places_taken(taken, bucket), empty,
+        (void)finish_bucket<kind>(lines, bucket, places_taken(taken, bucket), empty,
                                   [](uint32_t, uint32_t) { return false; });
     write_partition<true>(work.to.base + (uint64_t)partition * bytes, lines, bytes); /* over keys that waited there */
 }

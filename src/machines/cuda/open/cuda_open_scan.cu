@@ -18,8 +18,8 @@ enum { THREADS = 256 };
 template <loom__slot_kind kind> __global__ void clear_kernel(const loom__open_view view)
 {
     const uint32_t partition = blockIdx.x, bytes = view.partition_bytes;
-    begin_partition<kind>((uint4 *)(view.base + (uint64_t)partition * bytes), NULL, bytes, open_empty(&view, partition),
-                          view.buckets);
+    begin_partition<kind>((uint4 *)(view.base + (uint64_t)partition * bytes), NULL, bytes,
+                          open_empty(&view, partition));
     if (threadIdx.x == 0) {
         view.marks[partition] = OPEN_UNMARKED;
         view.stale[partition] = 0;

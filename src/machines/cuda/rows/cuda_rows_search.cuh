@@ -75,8 +75,8 @@ __device__ __forceinline__ uint32_t search_lines(const loom__open_view &lines, c
             while (lane_any(tagged) && lane_first(tagged, slot_stride(SLOT_TAG)) < from)
                 tagged = lane_rest(tagged, slot_stride(SLOT_TAG));
             const lane_votes holders = lane_poll(group, active && lane_any(tagged));
-            const lane_votes bits =
-                lane_poll(group, active && lane_filter(group, &line[k], open_filter_bit(SLOT_TAG, lower)));
+            const lane_votes bits = lane_poll(
+                group, active && lane_filter(group, &line[k], OPEN_WORD_OFFSET, open_filter_bit(SLOT_TAG, lower)));
             const bool further = !lane_some(holders) && lane_some(bits) && depth + 1 < lines.buckets;
             __syncwarp(); /* all lanes of a group have read what its leader overwrites */
             if (lane_chosen(group, holders))
