@@ -305,22 +305,89 @@ struct retrieved_wide_lists {
     }
 };
 
-/* Copies the keys of retrieved lists, which may have any width, as often as their values come. A warp has one list. */
-__global__ void __launch_bounds__(MULTI_THREADS)
-    copy_keys_kernel(const retrieved_lists<uint32_t, uint32_t> lists, unsigned char *keys)
+/* Keys of retrieved lists, of any width, as often as their values come. They lie in rows, or are numbers. */
+struct retrieved_keys {
+    retrieved_lists<uint32_t, uint32_t> lists; /* its arrays are not used */
+    unsigned char *to;
+    uint32_t bytes;
+    bool in_rows;
+
+    /* One of `lanes` lanes copies its share of the key of list i. Word j of the copies is word j % words of the key. */
+    template <class word> __device__ __forceinline__ void copy(uint64_t i, uint64_t lane, uint64_t lanes) const
+    {
+        const loom__table_slots *table = &lists.window.slots.table;
+        const uint64_t slot = lists.window.begin + i, bucket = slot / table->slots;
+        const uint32_t words = bytes / sizeof(word), step = (uint32_t)(lanes % words);
+        uint64_t number, handle;
+        if (!lists.window.slots.holds(slot, &number, &handle))
+            return;
+        const copied_list list = lists.list(i);
+        const word *row =
+            (const word *)loom__slot_row_key(table, (uint32_t)(bucket / table->buckets),
+                                             (uint32_t)(bucket % table->buckets), (uint32_t)(slot % table->slots));
+        word *copies = (word *)to + list.to * words, own = {};
+        if constexpr (sizeof(word) == 4 || sizeof(word) == 8)
+            own = (word)number;
+        uint32_t part = (uint32_t)(lane % words);
+        for (uint64_t at = lane; at < list.count * words; at += lanes) {
+            copies[at] = in_rows ? row[part] : own;
+            part += step;
+            part -= part >= words ? words : 0;
+        }
+    }
+};
+
+/* A warp has one list. Those with long copies are queued, and copied by all thread blocks then. */
+template <class word>
+__global__ void __launch_bounds__(MULTI_THREADS) copy_keys_kernel(const retrieved_keys keys, long_lists *queue)
 {
-    const loom__table_slots *table = &lists.window.slots.table;
-    const uint64_t i = multi_item() / 32, slot = lists.window.begin + i, bytes = loom__slots_key_bytes(table);
-    uint64_t number, handle;
-    if (i >= lists.window.count || !lists.window.slots.holds(slot, &number, &handle))
+    const uint64_t i = multi_item() / 32, lane = threadIdx.x % 32;
+    uint32_t place = long_lists::ROOM;
+    if (i >= keys.lists.window.count)
         return;
-    const copied_list list = lists.list(i);
-    const uint64_t bucket = slot / table->slots;
-    const unsigned char *row = loom__slot_row_key(table, (uint32_t)(bucket / table->buckets),
-                                                  (uint32_t)(bucket % table->buckets), (uint32_t)(slot % table->slots));
-    for (uint64_t at = threadIdx.x % 32; at < list.count * bytes; at += 32)
-        keys[list.to * bytes + at] =
-            loom__slots_have_handles_in_rows(table) ? row[at % bytes] : (unsigned char)(number >> 8 * (at % bytes));
+    if (keys.lists.list(i).count * keys.bytes > WIDE_LONG) {
+        if (lane == 0)
+            place = atomicAdd(&queue->count, 1u);
+        place = __shfl_sync(0xffffffffu, place, 0);
+    }
+    if (place >= long_lists::ROOM)
+        keys.copy<word>(i, lane, 32);
+    else if (lane == 0)
+        queue->list[place] = i;
+}
+
+template <class word>
+__global__ void __launch_bounds__(MULTI_THREADS)
+    copy_long_keys_kernel(const retrieved_keys keys, const long_lists *queue)
+{
+    const uint32_t room = long_lists::ROOM, count = queue->count < room ? queue->count : room;
+    for (uint32_t i = 0; i < count; i++)
+        keys.copy<word>(queue->list[i], multi_item(), (uint64_t)gridDim.x * MULTI_THREADS);
+}
+
+template <class word>
+cudaError_t copy_keys_by(const cuda_state *cuda, const retrieved_keys &keys, long_lists *queue, cudaStream_t stream)
+{
+    const unsigned blocks = multi_blocks(keys.lists.window.count * 32);
+    copy_keys_kernel<word><<<blocks, MULTI_THREADS, 0, stream>>>(keys, queue);
+    RETURN_IF_CUDA_FAILED(cudaGetLastError());
+    copy_long_keys_kernel<word>
+        <<<(unsigned)cuda->multiprocessors * WIDE_BLOCKS, MULTI_THREADS, 0, stream>>>(keys, queue);
+    return cudaGetLastError();
+}
+
+/* `queue` is on the device, and need not be empty. */
+cudaError_t copy_keys(const cuda_state *cuda, const retrieved_keys &keys, long_lists *queue, cudaStream_t stream)
+{
+    const loom__table_slots *table = &keys.lists.window.slots.table;
+    const uint64_t together = (uintptr_t)keys.to | (uintptr_t)table->rows | table->row_key_stride | keys.bytes;
+    const uint32_t word = keys.in_rows ? loom__widest_word(together) : keys.bytes; /* numbers are aligned */
+    RETURN_IF_CUDA_FAILED(empty_queue(queue, stream));
+    auto copy = word == 16  ? copy_keys_by<uint4>
+                : word == 8 ? copy_keys_by<uint64_t>
+                : word == 4 ? copy_keys_by<uint32_t>
+                            : copy_keys_by<uint8_t>;
+    return copy(cuda, keys, queue, stream);
 }
 
 struct retrieve_end {
@@ -370,17 +437,18 @@ cudaError_t copy_wide_window(const retrieve_work *work, const slot_window &windo
     const retrieved_lists<uint32_t, uint32_t> lists = {window, view->heap, (const uint64_t *)work->own.at,
                                                        room,   NULL,       NULL};
     const retrieved_wide_lists wide = {lists, view->heap, (unsigned char *)values};
-    if (keys != NULL) {
-        copy_keys_kernel<<<multi_blocks(window.count * 32), MULTI_THREADS, 0, work->stream>>>(lists,
-                                                                                              (unsigned char *)keys);
-        RETURN_IF_CUDA_FAILED(cudaGetLastError());
-    }
+    long_lists *queue = (long_lists *)(work->own.at + work->queue_at);
+    const loom__table_slots *table = &window.slots.table;
+    const retrieved_keys all_keys = {lists, (unsigned char *)keys, loom__slots_key_bytes(table),
+                                     loom__slots_have_handles_in_rows(table) != 0};
+    if (keys != NULL)
+        RETURN_IF_CUDA_FAILED(copy_keys(work->cuda, all_keys, queue, work->stream));
     if (values == NULL)
         return cudaSuccess;
-    return view->value_bytes == 4   ? copy_window<uint32_t, uint32_t>(work, window, NULL, values, room)
-           : view->value_bytes == 8 ? copy_window<uint32_t, uint64_t>(work, window, NULL, values, room)
-                                    : copy_wide_lists(work->cuda, wide, window.count, (uint32_t)view->value_bytes,
-                                                      (long_lists *)(work->own.at + work->queue_at), work->stream);
+    return view->value_bytes == 4 ? copy_window<uint32_t, uint32_t>(work, window, NULL, values, room)
+           : view->value_bytes == 8
+               ? copy_window<uint32_t, uint64_t>(work, window, NULL, values, room)
+               : copy_wide_lists(work->cuda, wide, window.count, (uint32_t)view->value_bytes, queue, work->stream);
 }
 
 /* Takes memory for a window of slots. */
