@@ -5,6 +5,7 @@
 #include "table_cases.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,6 +43,8 @@ double bench_limit_rate(bench_session *session, loom_limit_kind kind, uint32_t a
                         bench_row *row)
 {
     loom_limit limit = LOOM_LIMIT_INIT;
+    if (session->options->no_limits)
+        return NAN;
     bench_limit_name(kind, access_bytes, row->limit_name);
     if (bench_limits_get(&session->limits, session->context, kind, access_bytes, footprint, &limit))
         bench_row_fail(row, "limit: %s", loom_last_error());

@@ -71,6 +71,14 @@ static bench_taken set_workspace(void *target, const char *text)
     return set_yes_or_no(&((bench_options *)target)->workspace, text);
 }
 
+static bench_taken set_limits(void *target, const char *text)
+{
+    bool wanted;
+    const bench_taken taken = set_yes_or_no(&wanted, text);
+    ((bench_options *)target)->no_limits = !wanted;
+    return taken;
+}
+
 /* The cases, which may be named later, decide whether there is such an operation. */
 static bench_taken add_op(void *target, const char *text)
 {
@@ -133,6 +141,7 @@ static const bench_option table[] = {
     {"--concurrent-reads", "yes or no", .kind = BENCH_WORD, .set = set_concurrent_reads,
      .bit = BENCH_USES_CONCURRENT_READS},
     {"--workspace", "yes or no", .kind = BENCH_WORD, .set = set_workspace, .bit = BENCH_USES_WORKSPACE},
+    {"--limits", "yes or no", .kind = BENCH_WORD, .set = set_limits, .bit = BENCH_USES_LIMITS},
     {"--key-bytes", "a number of bytes", .kind = BENCH_COUNT32, AT(key_bytes), RANGE(4, 256),
      .bit = BENCH_USES_KEY_BYTES},
     {"--value-bytes", "a number of bytes", .kind = BENCH_COUNT32, AT(value_bytes), RANGE(1, 65536),

@@ -43,7 +43,8 @@ typedef enum bench_use {
     BENCH_USES_FIRST_BUCKET = 1 << 24,
     BENCH_USES_BUCKET_GROWTH = 1 << 25,
     BENCH_USES_LAYOUT = 1 << 26,
-    BENCH_USES_WORKSPACE = 1 << 27
+    BENCH_USES_WORKSPACE = 1 << 27,
+    BENCH_USES_LIMITS = 1 << 28
 } bench_use;
 
 typedef struct bench_options {
@@ -75,6 +76,7 @@ typedef struct bench_options {
     bool waits_for_last;       /* waits only for the last call */
     bool concurrent_reads;
     bool workspace; /* tables are lent a workspace for builds */
+    bool no_limits; /* limits are not measured, and rows have no share */
     uint32_t key_bytes;
     uint32_t value_bytes;           /* 0: a set */
     char ops[BENCH_MAX_VALUES][64]; /* as long as an item of a list */

@@ -195,9 +195,9 @@ const bench_case bench_case_filter = {.name = "filter",
                                       .op_name = op_name,
                                       .op_runs = op_runs,
                                       .op_uses = op_uses,
-                                      .uses = BENCH_USES_ENGINE | BENCH_USES_LANES | BENCH_USES_N | BENCH_USES_ABSENT |
-                                              BENCH_USES_BITS_PER_KEY | BENCH_USES_BYTES | BENCH_USES_KEY_BYTES |
-                                              BENCH_USES_OPS | BENCH_USES_REPEAT,
+                                      .uses = BENCH_USES_LIMITS | BENCH_USES_ENGINE | BENCH_USES_LANES | BENCH_USES_N |
+                                              BENCH_USES_ABSENT | BENCH_USES_BITS_PER_KEY | BENCH_USES_BYTES |
+                                              BENCH_USES_KEY_BYTES | BENCH_USES_OPS | BENCH_USES_REPEAT,
                                       .type = LOOM_TYPE_FILTER,
                                       .any_width = BENCH_USES_KEY_BYTES,
                                       .run = run_filter,

@@ -203,7 +203,7 @@ static void get_limits(map_bench *bench, const map_op *op, limits_of_op *limits,
         limits->reads = get_limit(bench, LOOM_LIMIT_RANDOM_READ, 64, row);
     if (op->limit == MAP_LIMIT_SWAPS || mixed)
         limits->swaps = get_limit(bench, LOOM_LIMIT_RANDOM_CAS, 0, row);
-    if (mixed)
+    if (mixed && !isnan(limits->swaps))
         snprintf(row->limit_name, sizeof row->limit_name, "reads and cas");
 }
 

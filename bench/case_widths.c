@@ -513,14 +513,14 @@ static uint32_t op_uses(size_t index)
     return looks_up(&widths_ops[index]) ? BENCH_USES_HIT : 0;
 }
 
-const bench_case bench_case_widths = {.name = "widths",
-                                      .summary = "maps, by bytes of key and value",
-                                      .op_name = op_name,
-                                      .op_runs = op_runs,
-                                      .op_uses = op_uses,
-                                      .type = LOOM_TYPE_MAP,
-                                      .uses = BENCH_USES_N | BENCH_USES_LOAD | BENCH_USES_KEY_BYTES |
-                                              BENCH_USES_VALUE_BYTES | BENCH_USES_OPS | BENCH_USES_REPEAT |
-                                              BENCH_USES_ENGINE | BENCH_USES_LANES | BENCH_USES_LAYOUT,
-                                      .any_width = BENCH_USES_KEY_BYTES | BENCH_USES_VALUE_BYTES,
-                                      .run = run_widths};
+const bench_case bench_case_widths = {
+    .name = "widths",
+    .summary = "maps, by bytes of key and value",
+    .op_name = op_name,
+    .op_runs = op_runs,
+    .op_uses = op_uses,
+    .type = LOOM_TYPE_MAP,
+    .uses = BENCH_USES_LIMITS | BENCH_USES_N | BENCH_USES_LOAD | BENCH_USES_KEY_BYTES | BENCH_USES_VALUE_BYTES |
+            BENCH_USES_OPS | BENCH_USES_REPEAT | BENCH_USES_ENGINE | BENCH_USES_LANES | BENCH_USES_LAYOUT,
+    .any_width = BENCH_USES_KEY_BYTES | BENCH_USES_VALUE_BYTES,
+    .run = run_widths};

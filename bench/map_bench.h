@@ -132,9 +132,9 @@ bool map_op_runs(const bench_options *options, size_t index);
 uint32_t map_op_uses(size_t index);
 
 enum {
-    MAP_USES = BENCH_USES_ENGINE | BENCH_USES_TYPE | BENCH_USES_LANES | BENCH_USES_N | BENCH_USES_LOAD |
-               BENCH_USES_CONCURRENT_READS | BENCH_USES_WORKSPACE | BENCH_USES_KEY_BYTES | BENCH_USES_VALUE_BYTES |
-               BENCH_USES_OPS | BENCH_USES_REPEAT
+    MAP_USES = BENCH_USES_LIMITS | BENCH_USES_ENGINE | BENCH_USES_TYPE | BENCH_USES_LANES | BENCH_USES_N |
+               BENCH_USES_LOAD | BENCH_USES_CONCURRENT_READS | BENCH_USES_WORKSPACE | BENCH_USES_KEY_BYTES |
+               BENCH_USES_VALUE_BYTES | BENCH_USES_OPS | BENCH_USES_REPEAT
 };
 
 /* Makes the table anew, for `capacity` keys. It grows by the factor `growth`, or not at all: 0. */

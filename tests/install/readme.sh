@@ -4,7 +4,9 @@
 # /usr/local, an /etc of its own). The block with sudo is the other way to install what the first block built. It comes
 # last: root runs it in the same directory, and then the installed files are used.
 #
-#   tests/install/readme.sh
+#   tests/install/readme.sh [--quick]
+#
+# --quick: the library is compiled without optimisation, by CMake's and the compiler's own settings in the environment.
 #
 # One line for each check, then the counts; exits 1 if any failed. Needs root, for the namespace; skipped without.
 set -euo pipefail
@@ -19,13 +21,19 @@ skip_all() {
 }
 
 path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+settings=()
+if [[ ${1-} = --quick ]]; then
+    settings=(CMAKE_BUILD_TYPE=Debug "CFLAGS=-O0 -g0 -DLOOM_ONE_COPY")
+    shift
+fi
 if [[ ${1-} != --inside ]]; then
     [[ $EUID = 0 ]] || skip_all "it needs root, to mount an empty home and /usr/local"
     unshare --mount true 2>/dev/null || skip_all "this system allows no mount namespace"
     for tool in setpriv pkg-config cmake make cc; do
         [[ $(PATH=$path command -v $tool) = /usr/[^l]*/$tool ]] || skip_all "$tool is not in /usr/bin"
     done
-    exec unshare --mount --propagation private bash "${BASH_SOURCE[0]}" --inside
+    exec unshare --mount --propagation private bash "${BASH_SOURCE[0]}" \
+        ${settings[0]+--quick} --inside
 fi
 
 # ---- Inside the namespace: its mounts are invisible outside, and end with this process -----------------------------
@@ -65,7 +73,7 @@ blocks=$(grep -c . "$work/lines")
 
 as_user() { # SCRIPT
     setpriv --reuid=65534 --regid=65534 --clear-groups env -i HOME="$work/home" PATH=$path \
-        bash -c "cd ~/hashloom && set -x && . '$1'"
+        ${settings[@]+"${settings[@]}"} bash -c "cd ~/hashloom && set -x && . '$1'"
 }
 
 uses() { # PROGRAM shared|static: it does, or does not, ask for the shared library at run time
