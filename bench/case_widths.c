@@ -2,6 +2,7 @@
  *
  *   build    n pairs into the empty table
  *   insert   the same, by loom_map_insert
+ *   update   the values of all keys, which are other ones before
  *   find     n keys, of which so many per cent are in the table
  *   contains the same, without values
  *
@@ -201,6 +202,16 @@ static loom_status call_insert(widths_bench *bench)
                            NULL, NULL);
 }
 
+static loom_status update_by(widths_bench *bench, int values)
+{
+    return loom_map_update(bench->map, keys_of(bench, KEYS), bench->arrays[values].near, bench->n, NULL, NULL, NULL);
+}
+
+static loom_status call_update(widths_bench *bench)
+{
+    return update_by(bench, VALUES);
+}
+
 static loom_status call_find(widths_bench *bench)
 {
     return loom_map_find(bench->map, keys_of(bench, QUERIES), bench->n, bench->arrays[FOUND].near, NULL,
@@ -218,8 +229,8 @@ typedef struct widths_op {
     loom_status (*call)(widths_bench *bench);
 } widths_op;
 
-static const widths_op widths_ops[] = {
-    {"build", call_build}, {"insert", call_insert}, {"find", call_find}, {"contains", call_contains}, {0}};
+static const widths_op widths_ops[] = {{"build", call_build}, {"insert", call_insert},     {"update", call_update},
+                                       {"find", call_find},   {"contains", call_contains}, {0}};
 
 static bool looks_up(const widths_op *op)
 {
@@ -283,7 +294,9 @@ static loom_status reset(widths_bench *bench, const widths_op *op)
     loom_status status = send(bench, FOUND);
     if (status == LOOM_OK)
         status = send(bench, STATUS);
-    if (status == LOOM_OK && !looks_up(op))
+    if (status == LOOM_OK && op->call == call_update)
+        status = update_by(bench, FOUND);
+    else if (status == LOOM_OK && !looks_up(op))
         status = loom_map_clear(bench->map, NULL, NULL);
     return status;
 }
@@ -364,7 +377,7 @@ static void measure(widths_bench *bench, const widths_op *op, double hit)
         lay_out_strings(bench, QUERIES);
     bench_in_parallel(bench->n, BENCH_GRAIN, make_queries, bench);
     if (send(bench, QUERIES) != LOOM_OK || send(bench, QUERY_OFFSETS) != LOOM_OK ||
-        (finds && call_build(bench) != LOOM_OK))
+        ((finds || op->call == call_update) && call_build(bench) != LOOM_OK))
         bench_row_fail(&row, "%s", loom_last_error());
     row.engine = bench_engine_name(bench->stats.engine);
     row.load = (double)bench->n / (double)bench->stats.slots;

@@ -241,6 +241,8 @@ unused filter --type 'map and perfect' set
 unused filter --value-bytes 'map, perfect, multi, threads and widths' 8
 unused filter --concurrent-reads 'map, perfect and threads' yes
 unused filter --workspace 'map and perfect' yes
+unused limits --limits 'map, perfect, filter and widths' no
+unused threads --limits 'map, perfect, filter and widths' no
 unused threads --load "$loaded" 0.5
 unused widths --batch 'map, perfect, filter and threads' 5
 unused map --callers threads 2
@@ -413,7 +415,7 @@ holds tool_widths_rows [ "$(cells bytes_per_entry | grep -c '^[1-9]')" = 16 ]
 run bench widths "${tiny[@]}" --engine rows --key-bytes 33 --value-bytes 7 --load 0.5,0.9
 holds tool_widths_given_is_right exits_with 0
 holds tool_widths_given_checked are check ok
-holds tool_widths_given_ops are op 'build contains find insert'
+holds tool_widths_given_ops are op 'build contains find insert update'
 holds tool_widths_given_hits are hit ' 0.0000 100.0000'
 holds tool_widths_given_share [ "$(cells share | grep -c '^[0-9]')" = 8 ]
 run bench widths "${tiny[@]}" --layout apart --ops build

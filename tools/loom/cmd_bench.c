@@ -53,7 +53,7 @@ const tool_command tool_bench = {
     "inserting thread\n"
     "  widths              maps of 4 + 4, 8 + 8, 4 + 8, 8 + 4, 16 + 8, 32 + 128 and 8 + 512 bytes, or of --key-bytes "
     "and\n"
-    "                      --value-bytes: build, insert, find and contains; bytes of memory per entry\n"
+    "                      --value-bytes: build, insert, update, find and contains; bytes of memory per entry\n"
     "\n"
     "Options (several values are parted by spaces or commas, at most 32; numbers may be 2^24, 1M, 16Mi):\n"
     "  --sweep             perfect, multi: figure by figure; --ops may leave operations out; of multi it may also "
