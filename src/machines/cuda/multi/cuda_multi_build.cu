@@ -64,8 +64,8 @@ namespace
 
 enum {
     LEAST_LOAD = 3,             /* one slot in so many has a key, also where few keys have many values */
-    COUNTED = 8,                /* pairs that a thread counts in a round */
     STORED = 8,                 /* pairs that it stores */
+    FEW_LATE = 16,              /* lanes of a warp with a late pair, which wait for the next round */
     LIST_LANES = 4,             /* lanes that copy a list, */
     FEW_VALUES = 64,            /*   up to so many values; a warp copies longer ones */
     NUMBERED = MULTI_TAG_BYTES, /* numbers of slots for each bucket, also in buckets with fewer slots */
@@ -221,8 +221,55 @@ __device__ __forceinline__ uint32_t try_bucket(const build_block &block, const k
     return number;
 }
 
-/* Pairs whose home bucket is full are left for the end of each round, since all lanes of a warp take part in a search;
- * with `adds` also pairs whose filter bit is set there. Returns how many of this thread's pairs were refused. */
+/* The nth set bit of a word, counted from 0. The word has more set bits than that. */
+__device__ __forceinline__ uint32_t nth_bit(uint32_t word, uint32_t nth)
+{
+    uint32_t at = 0;
+#pragma unroll
+    for (uint32_t width = 16; width > 0; width /= 2) {
+        const uint32_t below = __popc(word >> at & ((1u << width) - 1));
+        at += nth >= below ? width : 0;
+        nth -= nth >= below ? below : 0;
+    }
+    return at;
+}
+
+/* Pairs that a thread counts in a round: their keys fit its registers. */
+template <class key, bool adds> constexpr int COUNTED = sizeof(key) == 4 ? (adds ? 6 : 8) : 4;
+
+/* The pairs of a warp's round that did not find their key at home: a bit for each lane and each of its pairs. */
+template <int counted> struct late_pairs {
+    uint32_t lanes[counted], taken, all;
+
+    /* The place of the nth late pair in the round: its number among the pairs of one thread, and the lane. */
+    __device__ __forceinline__ uint32_t place(uint32_t nth, uint32_t *lane) const
+    {
+        uint32_t k = 0, word = lanes[0];
+#pragma unroll
+        for (int next = 1; next < counted; next++) {
+            const uint32_t before = __popc(word);
+            const bool is_behind = k + 1 == (uint32_t)next && nth >= before;
+            nth -= is_behind ? before : 0;
+            word = is_behind ? lanes[next] : word;
+            k += is_behind;
+        }
+        *lane = nth_bit(word, nth);
+        return k;
+    }
+};
+
+/* A late pair on its way from bucket to bucket. */
+template <class key> struct late_walk {
+    uint32_t i, depth; /* the pair; depth 0: this lane has none */
+    key one;
+    key_walk at;
+    bool seeks; /* adds: the key may be in the table, further on */
+};
+
+/* Pairs whose home bucket is full, with `adds` also pairs whose filter bit is set there, are late: they wait until the
+ * warp has looked for all pairs of the round at home. Then each lane that has no pair takes the next one, whichever lane
+ * found it. A round ends when all its late pairs are taken and less than half of the lanes have one: these go on in the
+ * next round. All lanes of a warp take part in a search. Returns how many pairs this thread refused. */
 template <loom__slot_kind pairs, bool adds>
 __device__ __forceinline__ uint32_t count_pairs(const build_block &block,
                                                 const typename bulk_columns<pairs>::arrays &records, uint32_t count)
@@ -230,7 +277,8 @@ __device__ __forceinline__ uint32_t count_pairs(const build_block &block,
     typedef bulk_columns<pairs> columns;
     typedef typename widths<pairs>::key key;
     constexpr loom__slot_kind kind = directory_of<pairs>;
-    const uint32_t buckets = block.view.buckets;
+    constexpr int counted = COUNTED<key, adds>;
+    const uint32_t buckets = block.view.buckets, lane = threadIdx.x % 32, step = blockDim.x * counted;
     uint32_t refused = 0;
     auto settle = [&](uint32_t i, uint32_t slot) {
         *(uint32_t *)&records.heads[i] = slot;
@@ -240,64 +288,70 @@ __device__ __forceinline__ uint32_t count_pairs(const build_block &block,
         if (slot == REFUSED)
             *block.full = 1;
     };
-    for (uint32_t first = 0; first < count; first += blockDim.x * COUNTED) { /* the same for all lanes */
+    late_walk<key> late = {};
+    for (uint32_t first = 0; first < count; first += step) { /* the same for all lanes */
         const uint32_t begin = first + threadIdx.x;
-        key ones[COUNTED];
-        uint32_t late = 0; /* a bit for each pair that did not find its key at home */
+        key ones[counted];
+        late_pairs<counted> waiting;
+        waiting.taken = waiting.all = 0;
 #pragma unroll
-        for (int k = 0; k < COUNTED; k++)
+        for (int k = 0; k < counted; k++)
             ones[k] = begin + k * blockDim.x < count ? (key)columns::key_of(records.heads[begin + k * blockDim.x]) : 0;
 #pragma unroll
-        for (int k = 0; k < COUNTED; k++) {
+        for (int k = 0; k < counted; k++) {
             const uint32_t i = begin + k * blockDim.x;
             const key_walk home = start_walk<kind>(block, ones[k]);
             const bool claims = !adds || !has_bit<kind>(block.lines + home.bucket * open_line_stride(kind), home.bit);
             const uint32_t slot = try_bucket<kind, key>(block, home, ones[k], i < count, claims);
             if (slot != NOWHERE)
                 settle(i, slot);
-            late |= (uint32_t)(i < count && slot == NOWHERE) << k;
-            __syncwarp();
+            waiting.lanes[k] = __ballot_sync(CUDA_FULL_MASK, i < count && slot == NOWHERE);
+            waiting.all += __popc(waiting.lanes[k]);
         }
-        key_walk walk = {};
-        key one = 0;
-        uint32_t i = 0, depth = 0; /* 0: no pair */
-        bool seeks = false;        /* adds: the key may be in the table, further on */
-        for (;;) {                 /* at most `buckets` turns for each pair, with `adds` twice as many */
-            if (depth == 0 && late != 0) {
-                i = begin + (__ffs(late) - 1) * blockDim.x;
-                late &= late - 1;
-                one = (key)columns::key_of(records.heads[i]);
-                walk = start_walk<kind>(block, one);
-                depth = 1;
-                seeks = adds && has_bit<kind>(block.lines + walk.bucket * open_line_stride(kind), walk.bit);
+        const bool is_last = first + step >= count;
+        for (;;) { /* at most `buckets` turns for each pair, with `adds` twice as many */
+            const uint32_t idle = __ballot_sync(CUDA_FULL_MASK, late.depth == 0);
+            const uint32_t nth = waiting.taken + __popc(idle & ((1u << lane) - 1));
+            if (late.depth == 0 && nth < waiting.all) {
+                uint32_t of_lane;
+                const uint32_t k = waiting.place(nth, &of_lane);
+                late.i = begin - lane + of_lane + k * blockDim.x;
+                late.one = (key)columns::key_of(records.heads[late.i]);
+                late.at = start_walk<kind>(block, late.one);
+                late.depth = 1;
+                late.seeks = adds && has_bit<kind>(block.lines + late.at.bucket * open_line_stride(kind), late.at.bit);
             }
-            if (!__any_sync(CUDA_FULL_MASK, depth != 0))
+            waiting.taken += __popc(idle);
+            waiting.taken = waiting.taken < waiting.all ? waiting.taken : waiting.all;
+            const int busy = __popc(__ballot_sync(CUDA_FULL_MASK, late.depth != 0));
+            if (busy == 0 || (!is_last && waiting.taken == waiting.all && busy < FEW_LATE))
                 break;
-            unsigned char *line = block.lines + walk.bucket * open_line_stride(kind);
-            bool last = depth + 1 >= buckets, begins_anew = false;
-            if (adds && seeks && depth != 0) {
-                seeks = has_bit<kind>(line, walk.bit) && depth < buckets;
-                begins_anew = !seeks;
+            unsigned char *line = block.lines + late.at.bucket * open_line_stride(kind);
+            bool last = late.depth + 1 >= buckets, begins_anew = false;
+            if (adds && late.seeks && late.depth != 0) {
+                late.seeks = has_bit<kind>(line, late.at.bit) && late.depth < buckets;
+                begins_anew = !late.seeks;
                 if (begins_anew)
-                    walk = start_walk<kind>(block, one);
-                walk.bucket += seeks ? walk.step : 0;
-                walk.bucket -= walk.bucket >= buckets ? buckets : 0;
+                    late.at = start_walk<kind>(block, late.one);
+                late.at.bucket += late.seeks ? late.at.step : 0;
+                late.at.bucket -= late.at.bucket >= buckets ? buckets : 0;
                 last = false;
-            } else if (depth != 0 && *block.full &&
-                       !has_bit<kind>(line, walk.bit)) { /* no free slot, and the key is not further on */
+            } else if (late.depth != 0 && *block.full &&
+                       !has_bit<kind>(line, late.at.bit)) { /* no free slot, and the key is not further on */
                 last = true;
-            } else if (depth != 0) {
-                (void)set_bit<kind>(line, walk.bit);
-                walk.bucket += walk.step;
-                walk.bucket -= walk.bucket >= buckets ? buckets : 0;
+            } else if (late.depth != 0) {
+                (void)set_bit<kind>(line, late.at.bit);
+                late.at.bucket += late.at.step;
+                late.at.bucket -= late.at.bucket >= buckets ? buckets : 0;
             }
             __syncwarp();
-            const uint32_t slot = try_bucket<kind, key>(block, walk, one, depth != 0, !adds || !seeks);
-            if (slot != NOWHERE || (depth != 0 && last)) {
-                settle(i, slot != NOWHERE ? slot : REFUSED);
-                depth = 0;
-            } else if (depth != 0) {
-                depth = adds && begins_anew ? 1 : depth + 1;
+            const uint32_t slot =
+                try_bucket<kind, key>(block, late.at, late.one, late.depth != 0, !adds || !late.seeks);
+            if (slot != NOWHERE || (late.depth != 0 && last)) {
+                settle(late.i, slot != NOWHERE ? slot : REFUSED);
+                late.depth = 0;
+            } else if (late.depth != 0) {
+                late.depth = adds && begins_anew ? 1 : late.depth + 1;
             }
             __syncwarp();
         }
