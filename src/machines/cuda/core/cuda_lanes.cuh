@@ -642,25 +642,31 @@ LOOM_LANE uint64_t lane_and_8(uint64_t *at, uint64_t bits, int shared)
 }
 
 /* Lanes of a warp that add to the same place at this moment do so by one atomic addition. The lowest of them makes it,
- * and the others get their parts in the order of the lanes. Single additions to one place would wait for each other. */
+ * and the others get their parts in the order of the lanes. Single additions to one place would wait for each other.
+ * Each lane sums up what the lanes before it add: at first its own part, then the sum of the lane before it joins, then
+ * that of the lane two places before, four, and so on: at most 5 rounds. */
 LOOM_LANE uint64_t lane_draw_8(uint64_t *at, uint64_t n, int shared)
 {
     const uint32_t same = __match_any_sync(__activemask(), (unsigned long long)at);
-    const uint32_t lowest = (uint32_t)__ffs((int)same) - 1, lane = lane_in_warp();
-    unsigned long long all = 0, before = 0, old = 0;
+    const uint32_t lowest = (uint32_t)__ffs((int)same) - 1, highest = 31 - (uint32_t)__clz((int)same);
+    const uint32_t lane = lane_in_warp(), lower = same & ((1u << lane) - 1);
+    int before = lower != 0 ? 31 - __clz((int)lower) : -1; /* the last lane whose part the sum lacks; -1: none */
+    unsigned long long sum = n, old = 0;
     (void)shared;
-    for (uint32_t left = same; left != 0; left &= left - 1) {
-        const uint32_t other = (uint32_t)__ffs((int)left) - 1;
-        const unsigned long long its = __shfl_sync(same, (unsigned long long)n, (int)other);
-        before += other < lane ? its : 0;
-        all += its;
+    for (uint32_t reach = 1; reach < (uint32_t)__popc(same); reach *= 2) {
+        const int from = before >= 0 ? before : (int)lane;
+        const unsigned long long its = __shfl_sync(same, sum, from);
+        const int next = __shfl_sync(same, before, from);
+        sum += before >= 0 ? its : 0;
+        before = before >= 0 ? next : -1;
     }
+    const unsigned long long all = __shfl_sync(same, sum, (int)highest);
     if (lane == lowest)
         asm volatile("atom.relaxed" CUDA_SPACE ".add.u64 %0, [%1], %2;"
                      : "=l"(old)
                      : "l"(CUDA_AT(at)), "l"(all)
                      : "memory");
-    return __shfl_sync(same, old, (int)lowest) + before;
+    return __shfl_sync(same, old, (int)lowest) + sum - n;
 }
 
 /* Floats have no atomic minimum or maximum: a CAS loop combines them. Each failed CAS means that another lane has

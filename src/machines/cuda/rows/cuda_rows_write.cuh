@@ -40,8 +40,9 @@ enum {
     THREADS = 64,               /* in a small block fewer warps wait for the longest probe sequence */
     BLOCKS = STRINGS ? 10 : 16, /* per SM; strings need more registers */
     MOVED_LINES = 4,
-    STRING_LANES = 8, /* copy a string */
-    SMALL = 1 << 15   /* keys of a batch that has one for each group of lanes */
+    STRING_LANES = 8,    /* copy a string, */
+    STORED_TOGETHER = 4, /* so many of them at a time */
+    SMALL = 1 << 15      /* keys of a batch that has one for each group of lanes */
 };
 
 /* Rows that the groups of a warp have claimed in one turn. */
@@ -66,11 +67,18 @@ struct write_tile {
     uint8_t wanted[STRINGS ? TILE_ITEMS : 1]; /* strings: items that are not too long */
 };
 
+/* Where the strings of a batch end, each column in its own piece of memory: all bytes between a string and this address
+ * may be read. */
+struct string_ends {
+    uint64_t keys, values;
+};
+
 /* How lanes store a row. */
 struct store_words {
     uint32_t word;     /* bytes of a word: it divides all widths and addresses */
     uint32_t shift;    /* 1 << shift lanes store a row */
     bool empty_values; /* strings: a new key gets the empty string as its value */
+    string_ends ends;
 };
 
 /* The lanes of a warp store `count` rows. */
@@ -90,55 +98,119 @@ __device__ __forceinline__ void store_by_words(const loom__rows_view &view, cons
     }
 }
 
-/* Several lanes copy a string to the heap, whole words, of which the last one ends with zeros. */
-__device__ __forceinline__ void copy_string(const loom__rows_view &view, uint64_t place, const loom__string &string,
-                                            uint32_t lane)
+/* One lane's 8 bytes of a string or another column, or what there is of them. load() takes whole aligned words without a
+ * branch, so that the loads of several rows are under way together. A word that may reach behind readable memory is
+ * loaded by finish(): of a batch that is the last word of its last string. */
+struct column_word {
+    uint64_t low, high;
+    const unsigned char *at;
+    uint32_t bytes;
+    bool whole;
+
+    __device__ __forceinline__ void load(const loom__string &column, uint64_t from, uint64_t readable_end)
+    {
+        const uint64_t left = column.length > from ? column.length - from : 0;
+        const uint64_t place = column.at + from, first = place & ~(uint64_t)7;
+        at = (const unsigned char *)place;
+        bytes = left < 8 ? (uint32_t)left : 8;
+        const bool two = place - first + bytes > 8;
+        whole = bytes > 0 && first + (two ? 16 : 8) <= readable_end;
+        low = whole ? *(const uint64_t *)first : 0;
+        high = whole && two ? *(const uint64_t *)(first + 8) : 0;
+    }
+    __device__ __forceinline__ uint64_t finish() const
+    {
+        const uint32_t shift = (uint32_t)(uintptr_t)at % 8 * 8;
+        if (!whole)
+            return loom__load_bytes(at, bytes);
+        const uint64_t word = shift == 0 ? low : low >> shift | high << (64 - shift);
+        return bytes == 8 ? word : word & (((uint64_t)1 << 8 * bytes) - 1);
+    }
+};
+
+/* Where a column of a claimed row goes. */
+__device__ __forceinline__ unsigned char *place_of_column(const loom__rows_view &view, const claimed_strings &claimed,
+                                                          uint32_t i, bool values)
 {
-    const unsigned char *from = (const unsigned char *)string.at;
-    for (uint64_t b = lane * 8; b < string.length; b += 8 * STRING_LANES)
-        *(uint64_t *)(view.heap + place + b) =
-            loom__load_bytes(from + b, string.length - b < 8 ? (uint32_t)(string.length - b) : 8);
+    const bool after_key = values && view.variable & LOOM__VARIABLE_KEYS;
+    if (view.variable & (values ? LOOM__VARIABLE_VALUES : LOOM__VARIABLE_KEYS))
+        return view.heap + claimed.piece[i] + (after_key ? open_piece_of(claimed.key[i].length) : 0);
+    const open_row_place row = open_row_of_number(&view, claimed.row[i]);
+    return values ? row.value : row.key;
 }
 
-/* Several lanes copy a column that is no string. */
-__device__ __forceinline__ void copy_column(unsigned char *to, const loom__string &column, uint32_t lane)
+/* The lanes of a warp store the keys or the values of `count` rows in whole words: STRING_LANES lanes each of them,
+ * STORED_TOGETHER at a time. The last word of a string ends with zeros. */
+__device__ __forceinline__ void store_columns(const loom__rows_view &view, const claimed_strings &claimed,
+                                              uint32_t count, uint64_t readable_end, bool values)
 {
-    const unsigned char *from = (const unsigned char *)column.at;
-    const uint64_t together = (uintptr_t)to | column.at | column.length;
-    if (together % 8 == 0)
-        for (uint32_t w = lane; w < column.length / 8; w += STRING_LANES)
-            ((uint64_t *)to)[w] = ((const uint64_t *)from)[w];
-    else
-        for (uint32_t b = lane; b < column.length; b += STRING_LANES)
-            to[b] = from[b];
+    const uint32_t sub = threadIdx.x % 32 / STRING_LANES, rows = 32 / STRING_LANES;
+    const uint64_t from = threadIdx.x % STRING_LANES * 8;
+    const bool strings = view.variable & (values ? LOOM__VARIABLE_VALUES : LOOM__VARIABLE_KEYS);
+    uint64_t longest = 0;
+    for (uint32_t first = sub; first < count; first += rows * STORED_TOGETHER) {
+        column_word words[STORED_TOGETHER];
+#pragma unroll
+        for (int k = 0; k < STORED_TOGETHER; k++) {
+            const uint32_t i = first + rows * k;
+            const loom__string column = i < count ? (values ? claimed.value[i] : claimed.key[i]) : loom__string{0, 0};
+            words[k].load(column, from, strings ? readable_end : column.at + column.length);
+            longest = longest < column.length ? column.length : longest;
+        }
+#pragma unroll
+        for (int k = 0; k < STORED_TOGETHER; k++)
+            if (words[k].bytes > 0)
+                *(uint64_t *)(place_of_column(view, claimed, first + rows * k, values) + from) = words[k].finish();
+    }
+    if (longest <= 8 * STRING_LANES)
+        return;
+    for (uint32_t i = sub; i < count; i += rows) {
+        const loom__string column = values ? claimed.value[i] : claimed.key[i];
+        unsigned char *to = place_of_column(view, claimed, i, values);
+#pragma unroll 1
+        for (uint64_t at = from + 8 * STRING_LANES; at < column.length; at += 8 * STRING_LANES)
+            *(uint64_t *)(to + at) = loom__load_bytes((const unsigned char *)column.at + at,
+                                                      column.length - at < 8 ? (uint32_t)(column.length - at) : 8);
+    }
+}
+
+/* The same for columns that are no strings and do not consist of aligned words of 8 bytes. */
+__device__ __forceinline__ void store_columns_by_bytes(const loom__rows_view &view, const claimed_strings &claimed,
+                                                       uint32_t count, bool values)
+{
+    for (uint32_t i = threadIdx.x % 32 / STRING_LANES; i < count; i += 32 / STRING_LANES) {
+        const loom__string column = values ? claimed.value[i] : claimed.key[i];
+        unsigned char *to = place_of_column(view, claimed, i, values);
+        for (uint32_t b = threadIdx.x % STRING_LANES; b < column.length; b += STRING_LANES)
+            to[b] = ((const unsigned char *)column.at)[b];
+    }
 }
 
 /* The lanes of a warp store `count` rows and their strings, as open_store_strings does. */
 __device__ __forceinline__ void store_strings(const loom__rows_view &view, const claimed_strings &claimed,
-                                              uint32_t count)
+                                              uint32_t count, const store_words &words)
 {
-    const uint32_t lane = threadIdx.x % STRING_LANES;
-    for (uint32_t i = threadIdx.x % 32 / STRING_LANES; i < count; i += 32 / STRING_LANES) {
+#pragma unroll
+    for (int values = 0; values < 2; values++) {
+        const bool strings = view.variable & (values ? LOOM__VARIABLE_VALUES : LOOM__VARIABLE_KEYS);
+        if (strings || words.word >= 8)
+            store_columns(view, claimed, count, values ? words.ends.values : words.ends.keys, values);
+        else
+            store_columns_by_bytes(view, claimed, count, values);
+        const uint32_t i = threadIdx.x % 32 / 2, half = threadIdx.x % 2; /* two lanes write a reference */
+        if (!strings || i >= count)
+            continue;
         const open_row_place row = open_row_of_number(&view, claimed.row[i]);
         const loom__string key = claimed.key[i], value = claimed.value[i];
-        uint64_t place = claimed.piece[i];
-        if (view.variable & LOOM__VARIABLE_KEYS) {
-            copy_string(view, place, key, lane);
-            if (lane < 2)
-                ((uint64_t *)row.key)[lane] = lane == 0 ? place : key.length | (uint64_t)claimed.lower[i] << 32;
-            place += open_piece_of(key.length);
-        } else {
-            copy_column(row.key, key, lane);
-        }
-        if (view.variable & LOOM__VARIABLE_VALUES) {
-            copy_string(view, place, value, lane);
-            if (lane < 2)
-                ((uint64_t *)row.value)[lane] = lane == 0 ? place : value.length | open_piece_of(value.length) << 32;
-        } else {
-            copy_column(row.value, value, lane);
-        }
+        const uint64_t piece = claimed.piece[i];
+        const uint64_t before = values && view.variable & LOOM__VARIABLE_KEYS ? open_piece_of(key.length) : 0;
+        const uint64_t lengths =
+            values ? value.length | open_piece_of(value.length) << 32 : key.length | (uint64_t)claimed.lower[i] << 32;
+        ((uint64_t *)(values ? row.value : row.key))[half] = half == 0 ? piece + before : lengths;
     }
 }
+
+static_assert(GROUPS <= 16, "a warp writes all references at once");
 
 /* Notes what is to be stored in a slot that this lane has claimed. */
 __device__ __forceinline__ void note_claimed(const loom__rows_view &view, claimed_strings *claimed, uint32_t at,
@@ -167,9 +239,9 @@ __device__ __forceinline__ void note_claimed(const loom__rows_view &view, claime
 
 /* The lanes of a warp store `count` rows. */
 __device__ __forceinline__ void store_noted(const loom__rows_view &view, const claimed_strings &claimed,
-                                            const store_words &, uint32_t count)
+                                            const store_words &words, uint32_t count)
 {
-    store_strings(view, claimed, count);
+    store_strings(view, claimed, count, words);
 }
 
 __device__ __forceinline__ void store_noted(const loom__rows_view &view, const claimed_rows &claimed,
@@ -210,8 +282,8 @@ store_words words_for(const loom__rows_view *view, uint64_t together)
 {
     if (view->value_bytes > 0)
         together |= (uintptr_t)view->values | view->value_stride | view->value_bytes;
-    store_words words = {loom__widest_word(together | (uintptr_t)view->rows | view->key_stride | view->key_bytes), 0,
-                         false};
+    store_words words = {
+        loom__widest_word(together | (uintptr_t)view->rows | view->key_stride | view->key_bytes), 0, false, {0, 0}};
     while (1u << words.shift < loom__row_lanes((view->key_bytes + view->value_bytes) / words.word))
         words.shift++;
     return words;
@@ -297,11 +369,24 @@ __device__ __forceinline__ uint32_t begin_items(const loom__rows_view &view, con
     return STRINGS ? listed : range.count;
 }
 
+/* The strings of a batch follow each other in memory. */
+__device__ __forceinline__ uint64_t end_of_strings(const void *strings, uint64_t n)
+{
+    if (strings == NULL)
+        return 0;
+    const loom__string last = ((const loom__string *)strings)[n - 1];
+    return last.at + last.length;
+}
+
 template <cuda_op op>
 __global__ void __launch_bounds__(THREADS, BLOCKS)
     write_kernel(const __grid_constant__ loom__rows_view view, const __grid_constant__ cuda_batch batch,
-                 const cuda_finish finish, const store_words words)
+                 const cuda_finish finish, const store_words given)
 {
+    store_words words = given;
+    if (STRINGS)
+        words.ends = {view.variable & LOOM__VARIABLE_KEYS ? end_of_strings(batch.keys, batch.n) : 0,
+                      view.variable & LOOM__VARIABLE_VALUES ? end_of_strings(batch.values, batch.n) : 0};
     __shared__ write_tile tiles[THREADS / 32];
     __shared__ loom__string nothing;
     write_tile *tile = &tiles[threadIdx.x / 32];
@@ -527,8 +612,9 @@ cudaError_t launch_move(const loom__rows_view *from, const loom__rows_view *to, 
 {
     const uint64_t lines = (uint64_t)from->lines.partitions * from->lines.buckets;
     const uint64_t each = THREADS / 32 * MOVED_LINES;
-    move_kernel<<<(unsigned)((lines + each - 1) / each), THREADS, 0, stream>>>(*from, *to, refused,
-                                                                               words_for(to, from_places(from)));
+    store_words words = words_for(to, from_places(from));
+    words.ends.keys = words.ends.values = (uintptr_t)from->heap + from->heap_room;
+    move_kernel<<<(unsigned)((lines + each - 1) / each), THREADS, 0, stream>>>(*from, *to, refused, words);
     return cudaGetLastError();
 }
 
