@@ -60,6 +60,60 @@ __device__ __forceinline__ loom_status status_of(loom_inner::open_outcome outcom
                                        : LOOM_FULL;
 }
 
+struct answer {
+    loom_status status;
+    uint64_t value;
+};
+
+/* A whole warp calls this; every lane brings a key. A group works on the keys of its own lanes, one
+ * after the other. A group that is done with a key begins its next key while the other groups go
+ * on.
+ *   begin   (uint32_t from, bool begins): the group takes the key of lane `from`, if it begins one
+ *   step    (lane_group lanes, bool active): one turn of the group's key
+ *   with_values   whether a turn has a value to report */
+template <bool with_values, class begin_type, class step_type>
+__device__ __forceinline__ answer by_warp(bool active, begin_type begin, step_type step)
+{
+    using namespace loom_inner;
+    const uint32_t in_warp = lane_in_warp();
+    const lane_group lanes = lane_group_at(in_warp);
+    answer mine{LOOM_OK, 0};
+    uint32_t waiting = __ballot_sync(CUDA_FULL_MASK, active) & lanes.mask;
+    for (bool begins = true; lane_going(lanes, waiting != 0);) {
+        const uint32_t from = waiting != 0 ? (uint32_t)__ffs((int)waiting) - 1 : in_warp;
+        begin(from, begins);
+        const stepped one = step(lanes, waiting != 0);
+        begins = waiting != 0 && one.outcome != OPEN_GO_ON;
+        const uint32_t teller = __ballot_sync(CUDA_FULL_MASK, one.reports) & lanes.mask;
+        const uint64_t told =
+            with_values ? __shfl_sync(CUDA_FULL_MASK, one.value, teller != 0 ? __ffs((int)teller) - 1 : 0) : 0;
+        if (begins) {
+            if (in_warp == from)
+                mine = answer{status_of(one.outcome), told};
+            waiting &= waiting - 1;
+        }
+    }
+    return mine;
+}
+
+/* How many active lanes of the warp got OK; 0 on other lanes than the first. */
+__device__ __forceinline__ uint32_t count_ok(bool active, loom_status status)
+{
+    const uint32_t ok = __ballot_sync(CUDA_FULL_MASK, active && status == LOOM_OK);
+    return loom_inner::lane_in_warp() == 0 ? (uint32_t)__popc(ok) : 0;
+}
+
+/* The lanes of a group call this; all have the same key. */
+template <class step_type> __device__ __forceinline__ answer by_group(loom_inner::lane_group lanes, step_type step)
+{
+    stepped one;
+    do
+        one = step();
+    while (one.outcome == loom_inner::OPEN_GO_ON);
+    const uint32_t teller = __ballot_sync(lanes.mask, one.reports);
+    return answer{status_of(one.outcome), __shfl_sync(lanes.mask, one.value, teller != 0 ? __ffs((int)teller) - 1 : 0)};
+}
+
 } // namespace detail
 
 /* A map, set or counter.
@@ -289,10 +343,7 @@ template <class key_type, class value_type, loom_view_access access> class table
     }
 
   private:
-    struct answer {
-        loom_status status;
-        uint64_t value;
-    };
+    using answer = detail::answer;
 
     /* One turn of each kind of operation. */
     __device__ __forceinline__ auto look() const
@@ -337,50 +388,29 @@ template <class key_type, class value_type, loom_view_access access> class table
         return found<value_type>{one.status, detail::from_bits<value_type>(one.value)};
     }
 
-    /* Every lane brings a key. A group works on the keys of its own lanes, one after the other. A
-     * group that is done with a key begins its next key while the other groups go on. */
     template <bool writes, class step_type>
     __device__ __forceinline__ answer warp(key_type key, value_type value, bool active, uint64_t stored_adds,
                                            step_type step) const
     {
         using namespace loom_inner;
-        answer mine{LOOM_OK, 0};
-        if (status_ != LOOM_OK) {
-            mine.status = status_;
-            return mine;
-        }
-        uint32_t in_warp = lane_in_warp();
-        lane_group lanes = lane_group_at(in_warp);
-        uint64_t own_key = detail::to_bits(key), own_value = detail::to_bits(value), key_bits = 0, value_bits = 0;
-        uint32_t waiting = __ballot_sync(CUDA_FULL_MASK, active) & lanes.mask;
+        if (status_ != LOOM_OK)
+            return answer{status_, 0};
+        const uint64_t own_key = detail::to_bits(key), own_value = detail::to_bits(value);
+        uint64_t value_bits = 0;
         open_walk walk = open_start(kind, &view_, 0);
-        for (bool begins = true; lane_going(lanes, waiting != 0);) {
-            uint32_t from = waiting != 0 ? (uint32_t)__ffs((int)waiting) - 1 : in_warp;
-            uint64_t next_key = __shfl_sync(CUDA_FULL_MASK, own_key, (int)from);
-            uint64_t next_value = is_set ? 0 : __shfl_sync(CUDA_FULL_MASK, own_value, (int)from);
+        const auto begin = [&](uint32_t from, bool begins) {
+            const uint64_t next_key = __shfl_sync(CUDA_FULL_MASK, own_key, (int)from);
+            const uint64_t next_value = is_set ? 0 : __shfl_sync(CUDA_FULL_MASK, own_value, (int)from);
             if (begins) {
-                key_bits = next_key;
                 value_bits = next_value;
-                walk = open_start(kind, &view_, key_bits);
+                walk = open_start(kind, &view_, next_key);
             }
-            detail::stepped one = step(lanes, &walk, value_bits, waiting != 0);
-            begins = waiting != 0 && one.outcome != OPEN_GO_ON;
-            uint32_t teller = __ballot_sync(CUDA_FULL_MASK, one.reports) & lanes.mask;
-            uint64_t told_value =
-                is_set ? 0 : __shfl_sync(CUDA_FULL_MASK, one.value, teller != 0 ? __ffs((int)teller) - 1 : 0);
-            if (begins) {
-                if (in_warp == from) {
-                    mine.status = detail::status_of(one.outcome);
-                    mine.value = told_value;
-                }
-                waiting &= waiting - 1;
-            }
-        }
-        if (writes) {
-            uint32_t changed = __ballot_sync(CUDA_FULL_MASK, active && mine.status == LOOM_OK);
-            if (in_warp == 0 && changed != 0)
-                add_to_size(stored_adds * (uint64_t)__popc(changed));
-        }
+        };
+        const answer mine = detail::by_warp<!is_set>(
+            active, begin, [&](lane_group lanes, bool acts) { return step(lanes, &walk, value_bits, acts); });
+        const uint32_t changed = writes ? detail::count_ok(active, mine.status) : 0;
+        if (changed != 0)
+            add_to_size(stored_adds * changed);
         return mine;
     }
 
@@ -390,15 +420,9 @@ template <class key_type, class value_type, loom_view_access access> class table
         using namespace loom_inner;
         if (status_ != LOOM_OK)
             return answer{status_, 0};
-        lane_group lanes = lane_group_apart(lane_in_warp());
+        const lane_group lanes = lane_group_apart(lane_in_warp());
         open_walk walk = open_start(kind, &view_, detail::to_bits(key));
-        detail::stepped one;
-        do
-            one = step(lanes, &walk, detail::to_bits(value), true);
-        while (one.outcome == OPEN_GO_ON);
-        uint32_t teller = __ballot_sync(lanes.mask, one.reports);
-        answer all{detail::status_of(one.outcome), 0};
-        all.value = __shfl_sync(lanes.mask, one.value, teller != 0 ? __ffs((int)teller) - 1 : 0);
+        const answer all = detail::by_group(lanes, [&]() { return step(lanes, &walk, detail::to_bits(value), true); });
         if (stored_adds != 0 && all.status == LOOM_OK && lane_leads(lanes))
             add_to_size(stored_adds);
         return all;

@@ -300,10 +300,7 @@ template <class key_type, class value_type, loom_view_access access> class row_t
     struct request {
         uint64_t value, to, bits;
     };
-    struct answer {
-        loom_status status;
-        uint64_t value;
-    };
+    using answer = detail::answer;
 
     /* A lane's part of a group's work: addresses that the lane may use. */
     struct job {
@@ -470,63 +467,41 @@ template <class key_type, class value_type, loom_view_access access> class row_t
         return loom_inner::open_start(kind, &view_.lines, (uint64_t)key);
     }
 
-    /* Every lane brings a key. A group works on the keys of its own lanes, one after the other. A
-     * group that is done with a key begins its next key while the other groups go on. */
     template <bool writes, class step_type>
     __device__ __forceinline__ answer warp(const key_type &key, const request &asked, bool active, uint64_t stored_adds,
                                            step_type step) const
     {
         using namespace loom_inner;
-        answer mine{LOOM_OK, 0};
-        if (status_ != LOOM_OK) {
-            mine.status = status_;
-            return mine;
-        }
-        if (active && !is_usable(asked, stored_adds == 1)) {
-            mine.status = LOOM_INVALID_ARGUMENT;
-            active = false;
-        }
-        const uint32_t in_warp = lane_in_warp();
-        const lane_group lanes = lane_group_at(in_warp);
+        if (status_ != LOOM_OK)
+            return answer{status_, 0};
+        const bool usable = !active || is_usable(asked, stored_adds == 1);
         uint64_t own_key[key_words] = {}, group_key[key_words] = {};
         memcpy(own_key, &key, sizeof key);
         job now{request{}, 0, 0};
-        uint32_t waiting = __ballot_sync(CUDA_FULL_MASK, active) & lanes.mask;
         open_walk walk = start(group_key);
-        for (bool begins = true; lane_going(lanes, waiting != 0);) {
-            const uint32_t from = waiting != 0 ? (uint32_t)__ffs((int)waiting) - 1 : in_warp;
-            if (__any_sync(CUDA_FULL_MASK, begins)) {
-                for (uint32_t w = 0; w < key_words; w++) {
-                    const uint64_t next = __shfl_sync(CUDA_FULL_MASK, own_key[w], (int)from);
-                    if (begins)
-                        group_key[w] = next;
-                }
-                const request next{__shfl_sync(CUDA_FULL_MASK, asked.value, (int)from),
-                                   __shfl_sync(CUDA_FULL_MASK, asked.to, (int)from),
-                                   __shfl_sync(CUDA_FULL_MASK, asked.bits, (int)from)};
-                if (begins) {
-                    now = job{next, next.bits, 0};
-                    walk = start(group_key);
-                }
+        const auto begin = [&](uint32_t from, bool begins) {
+            if (!__any_sync(CUDA_FULL_MASK, begins))
+                return;
+            for (uint32_t w = 0; w < key_words; w++) {
+                const uint64_t next = __shfl_sync(CUDA_FULL_MASK, own_key[w], (int)from);
+                if (begins)
+                    group_key[w] = next;
             }
-            const detail::stepped one = step(lanes, &walk, &now, waiting != 0);
-            begins = waiting != 0 && one.outcome != OPEN_GO_ON;
-            const uint32_t teller = __ballot_sync(CUDA_FULL_MASK, one.reports) & lanes.mask;
-            const uint64_t told_value =
-                __shfl_sync(CUDA_FULL_MASK, one.value, teller != 0 ? __ffs((int)teller) - 1 : (int)in_warp);
+            const request next{__shfl_sync(CUDA_FULL_MASK, asked.value, (int)from),
+                               __shfl_sync(CUDA_FULL_MASK, asked.to, (int)from),
+                               __shfl_sync(CUDA_FULL_MASK, asked.bits, (int)from)};
             if (begins) {
-                if (in_warp == from) {
-                    mine.status = detail::status_of(one.outcome);
-                    mine.value = told_value;
-                }
-                waiting &= waiting - 1;
+                now = job{next, next.bits, 0};
+                walk = start(group_key);
             }
-        }
-        if (writes) {
-            const uint32_t changed = __ballot_sync(CUDA_FULL_MASK, active && mine.status == LOOM_OK);
-            if (in_warp == 0 && changed != 0)
-                add_to_size(stored_adds * (uint64_t)__popc(changed));
-        }
+        };
+        answer mine = detail::by_warp<true>(
+            active && usable, begin, [&](lane_group lanes, bool acts) { return step(lanes, &walk, &now, acts); });
+        const uint32_t changed = writes ? detail::count_ok(active && usable, mine.status) : 0;
+        if (changed != 0)
+            add_to_size(stored_adds * changed);
+        if (!usable)
+            mine.status = LOOM_INVALID_ARGUMENT;
         __syncwarp(); /* what other lanes copied for this lane is there */
         return mine;
     }
@@ -545,13 +520,7 @@ template <class key_type, class value_type, loom_view_access access> class row_t
         memcpy(group_key, &key, sizeof key);
         job now{asked, asked.bits, 0};
         open_walk walk = start(group_key);
-        detail::stepped one;
-        do
-            one = step(lanes, &walk, &now, true);
-        while (one.outcome == OPEN_GO_ON);
-        const uint32_t teller = __ballot_sync(lanes.mask, one.reports);
-        answer all{detail::status_of(one.outcome), 0};
-        all.value = __shfl_sync(lanes.mask, one.value, teller != 0 ? __ffs((int)teller) - 1 : 0);
+        const answer all = detail::by_group(lanes, [&]() { return step(lanes, &walk, &now, true); });
         if (stored_adds != 0 && all.status == LOOM_OK && lane_leads(lanes))
             add_to_size(stored_adds);
         __syncwarp(lanes.mask); /* what other lanes copied is there */
