@@ -333,7 +333,7 @@ static const uint32_t all_forms[][3] = {
     {8, 8},    {16, 8},         {16, 8, APART}, {16, 0},  {5, 1, APART},     {12, 4},          {12, 4, APART},
     {32, 128}, {8, 512, APART}, {255, 3},       {256, 0}, {16, 4099, APART}, {256, 65536}};
 
-TEST(test_rows_model_of_any_width, .timeout_seconds = 240, .threads = 1, .long_tier = 1)
+TEST(test_rows_model_of_any_width, .every_machine = 1, .timeout_seconds = 240, .threads = 1, .long_tier = 1)
 {
     for (uint32_t form = 0; form < sizeof all_forms / sizeof *all_forms; form++) {
         const uint32_t key_bytes = all_forms[form][0], value_bytes = all_forms[form][1];
@@ -511,8 +511,9 @@ TEST(test_rows_churn, .timeout_seconds = 120, .threads = 1)
 
 /* ---- Threads -------------------------------------------------------------------------------------------- */
 
-/* Many rows give values to few keys, on several threads. Each value is one of those that were given, and whole. */
-TEST(test_rows_equal_keys_leave_whole_values, .timeout_seconds = 120, .threads = 1)
+/* Many rows give values to few keys, by several threads at once. Each value is one of those that were given, and whole.
+ */
+TEST(test_rows_equal_keys_leave_whole_values, .every_machine = 1, .timeout_seconds = 120, .threads = 1)
 {
     enum { ROWS = 1 << 17, DISTINCT = 50, WORDS = 9 };
     loom_context *context = make_context_with(t, 4, 1);

@@ -403,7 +403,7 @@ template <class key_type, class value_type, loom_view_access access> class row_t
             const open_answer one =
                 open_insert_item(kind, mode, rule, shared, lanes, &view_.lines, walk, value, active);
             open_store_together(SLOT_TAG, shared, lanes, &view_.lines, walk, value[0],
-                                active && one.outcome == OPEN_DONE);
+                                active ? one.outcome : OPEN_GO_ON);
             if (mode == SLOT_FETCH && active && one.reports)
                 tell_fetched(one.outcome, value);
             return detail::stepped{one.outcome, (bool)one.reports, mode == SLOT_FETCH ? own->told : 0};

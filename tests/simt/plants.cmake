@@ -1288,6 +1288,23 @@ plant(rows_owner_not_acquired rows/insert+find-or-insert
 "
 "")
 
+plant(rows_parts_of_a_value_not_joined rows/update+update
+"    lane_join(group, shared); /* all parts come before the ready bit */
+"
+"")
+
+plant(rows_value_not_released rows/insert+find-or-insert
+"    if (holds)
+        open_publish("
+"    if (holds && taken)
+        open_set_in_word(SLOT_TAG, open_line(SLOT_TAG, walk, walk->free_bucket), slot, shared);
+    else if (holds)
+        open_publish(")
+
+plant(rows_value_in_another_bucket rows/insert+insert
+"        const uint32_t bucket = taken ? walk->bucket : walk->free_bucket;"
+"        const uint32_t bucket = walk->free_bucket;")
+
 plant(rows_update_does_not_wait rows/update+update
 "        return OPEN_GO_ON; /* another group has the row: repeat the turn */"
 "        return OPEN_DONE;")

@@ -315,7 +315,7 @@ static void draw_calls(uint64_t seed, int tiny)
             if (call->rows.op == SIMT_MAP_COMBINE && !numbers)
                 call->rows.op = SIMT_MAP_OVERWRITE;
             call->rows.staged =
-                call->rows.op >= SIMT_MAP_KEEP && call->rows.op <= SIMT_MAP_COMBINE && (seed / 7 + stream) % 2;
+                call->rows.op >= SIMT_MAP_KEEP && call->rows.op <= SIMT_MAP_UPDATE && (seed / 7 + stream) % 2;
             call->rows.groups = 1 + below(call->rows.n);
             for (uint32_t item = 0; item < call->rows.n; item++) {
                 call->of[item] = below(hot);

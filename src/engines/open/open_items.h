@@ -190,28 +190,43 @@ LOOM_LANE void open_store_strings_part(const loom__rows_view *rows, const open_w
     }
 }
 
-/* For walks with `staged`. All lanes call this after each turn; `stored`: the turn has claimed a slot. The lanes of the
- * group store the row and its strings, each a part of them, and the lane that claimed the slot makes the row ready. A
- * machine may let more lanes take part (cuda_rows_write.cuh). */
+/* For walks with `staged`: whether this lane holds slot walk->free_slot of bucket walk->free_bucket after a turn with
+ * this outcome. It has claimed the slot for a new row. Or it has taken the slot of a key that is present (walk->taken);
+ * then only the value is to be stored. */
+LOOM_LANE lane_truth open_holds_slot(const open_walk *walk, open_outcome outcome)
+{
+    return outcome != OPEN_GO_ON && (walk->taken || (outcome == OPEN_DONE && walk->free_slot < open_slots(SLOT_TAG)));
+}
+
+/* For walks with `staged`. All lanes call this after each turn; `outcome` is the turn's, or OPEN_GO_ON if the group has
+ * no key. If a lane holds a slot, the lanes of the group store the row and its strings, or only the value, each a part
+ * of them, and the lane that holds the slot makes the row ready. A machine may let more lanes take part
+ * (cuda_rows_write.cuh). */
 LOOM_LANE void open_store_together(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
-                                   const open_walk *walk, uint64_t value, lane_truth stored)
+                                   const open_walk *walk, uint64_t value, open_outcome outcome)
 {
     const loom__rows_view *rows = open_rows_of(view);
     const uint32_t words = lane_words(group), lanes = 8 / words, lane = lane_first_word(group) / words;
-    const uint32_t none = open_slots(SLOT_TAG), slot = lane_least(group, stored ? walk->free_slot : none);
-    const lane_truth claimed = stored && walk->free_slot != none;
-    const uint64_t piece = kind == SLOT_STRING ? lane_sum(group, claimed ? walk->piece : 0) : 0;
-    if (stored) {
-        const open_row_place row = open_row(rows, walk->partition_index, walk->free_bucket, slot);
+    const lane_truth holds = open_holds_slot(walk, outcome);
+    const lane_truth taken = lane_some(lane_poll(group, holds && walk->taken));
+    const uint32_t none = open_slots(SLOT_TAG), slot = lane_least(group, holds ? walk->free_slot : none);
+    const uint64_t piece = kind == SLOT_STRING ? lane_sum(group, holds ? walk->piece : 0) : 0;
+    /* What the former owner of a taken slot stored comes before what all lanes store. The memory models require this
+     * join. The simulator does not need it: there a released store comes before all stores that are made later. */
+    lane_join(group, shared);
+    if (slot != none) {
+        const uint32_t bucket = taken ? walk->bucket : walk->free_bucket; /* the same on all lanes of the group */
+        const open_row_place row = open_row(rows, walk->partition_index, bucket, slot);
         if (kind == SLOT_STRING) {
             open_store_strings_part(rows, walk, row, piece, value, lane, lanes);
         } else {
-            open_store_part(row.key, walk->key, rows->key_bytes, lane, lanes);
+            if (!taken)
+                open_store_part(row.key, walk->key, rows->key_bytes, lane, lanes);
             open_store_part(row.value, value, rows->value_bytes, lane, lanes);
         }
     }
     lane_join(group, shared); /* all parts come before the ready bit */
-    if (claimed)
+    if (holds)
         open_publish(shared, open_line(SLOT_TAG, walk, walk->free_bucket), slot);
 }
 

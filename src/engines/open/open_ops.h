@@ -29,9 +29,9 @@
  * only freed. A lookup must not overlap an erasure and then an insertion either: the insertion could put another key
  * into the slot whose value the lookup is about to read (simulator case find+writers). Loads, stores and
  * compare-and-swaps (CAS, lane_swap_*) are relaxed. Only fences order them. The reason stands beside each fence. One
- * fence in open_meet has no test. For each of the others, a test in the lane simulator fails if the fence is removed
- * (tests/simt/plants.cmake). The fence in open_mark_path is tested for keys deeper than open_near_depth only: in
- * 400,000 runs the simulator found no lookup that misses a nearer key.
+ * fence in open_meet and one join in open_store_together have no test. For each of the others, a test in the lane
+ * simulator fails if the fence is removed (tests/simt/plants.cmake). The fence in open_mark_path is tested for keys
+ * deeper than open_near_depth only: in 400,000 runs the simulator found no lookup that misses a nearer key.
  *
  *   Insert searches the sequence up to the first bucket without its filter bit, remembers the first free slot, and
  *   stores the key there by a CAS. *Linearisation point: the successful CAS*; with values apart from keys: setting the
@@ -103,7 +103,11 @@
  *     (walk->staged); they join the lane that claimed the slot before it sets the bit.
  *   - Values of 4 and 8 bytes are stored and combined by one access. Other values take several. A group that writes or
  *     fetches one takes the slot by clearing its ready bit, and sets the bit afterwards; the group that cleared the bit
- *     is the only owner. *Linearisation point of an overwrite, an update and a fetch: setting the bit*.
+ *     is the only owner. *Linearisation point of an overwrite, an update and a fetch: setting the bit*. Other lanes may
+ *     store parts of a new value (walk->staged). They join the lane that took the slot before they store, because it
+ *     alone has acquired what the former owner wrote, and once more before it sets the bit. They store right after the
+ *     turn, before any lane that takes turns with them begins another one. A turn itself never waits: it ends and is
+ *     repeated. So no group waits for a slot while it, or a group that takes turns with it, holds another one.
  *   - An erasure clears the ready bit, *which is its linearisation point*, and then the tag. The row stays.
  * Lookups may overlap erasures, and insertions that keep (simulator cases rows/erase+find and rows/keep+find). They
  * must not overlap groups that take rows: writers of wide values would tear what they read, and a row that is taken

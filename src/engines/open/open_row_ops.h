@@ -88,8 +88,9 @@ LOOM_LANE void open_store_row(loom__slot_kind kind, const loom__open_view *view,
 }
 
 /* Reads or writes the value of a row, which is no number and may take many accesses. The lane takes the slot by
- * clearing its ready bit, and gives it back by setting the bit. False: another lane has the slot. SLOT_STRING: a value
- * for which the heap has no room sets walk->piece to OPEN_NO_BYTES_LEFT. */
+ * clearing its ready bit, and gives it back by setting the bit. False: another lane has the slot. SLOT_TAG, OVERWRITE,
+ * staged: the lane keeps the slot, and the caller stores the value and gives the slot back. SLOT_STRING: a value for
+ * which the heap has no room sets walk->piece to OPEN_NO_BYTES_LEFT. */
 LOOM_LANE lane_truth open_meet_wide(loom__slot_kind kind, slot_mode mode, int shared, const loom__open_view *view,
                                     open_walk *walk, uint32_t slot, const uint64_t *value)
 {
@@ -100,6 +101,12 @@ LOOM_LANE lane_truth open_meet_wide(loom__slot_kind kind, slot_mode mode, int sh
     if (shared && !(lane_and_8(word, ~ready, shared) & ready))
         return 0;
     lane_acquire(shared); /* what the former owner wrote comes before what this lane reads and writes */
+    if (kind == SLOT_TAG && mode == SLOT_OVERWRITE && walk->staged) {
+        walk->taken = 1;
+        walk->free_bucket = walk->bucket;
+        walk->free_slot = slot;
+        return 1;
+    }
     if (open_has_string_values(kind, rows)) {
         if (!open_replace_string(rows, walk, at, value[0])) {
             open_drop_piece(view, walk, value[0]);

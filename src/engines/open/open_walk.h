@@ -35,8 +35,11 @@ typedef struct open_walk {
     uint32_t marked_to;  /* insert: the bit is set before this depth; OPEN_EAGERLY: in every bucket left behind */
     uint32_t knows_full; /* insert: 1 once OPEN_FULL was seen (I5): lines read later are final */
     uint32_t tag;        /* rows alone */
-    uint32_t staged; /* rows: 1: after OPEN_DONE the caller stores the row, strings included, and calls open_publish */
-    uint64_t piece;  /* SLOT_STRING, insert: where the strings go in the heap; OPEN_NO_PIECE; OPEN_NO_BYTES_LEFT */
+    /* rows: 1: the caller stores new rows, strings included, and wide values that replace others, after the turn that
+     * settles the key; then it calls open_publish (open_store_together) */
+    uint32_t staged;
+    uint32_t taken; /* staged: 1: this lane has taken slot free_slot of bucket free_bucket, whose key is present */
+    uint64_t piece; /* SLOT_STRING, insert: where the strings go in the heap; OPEN_NO_PIECE; OPEN_NO_BYTES_LEFT */
 } open_walk;
 
 LOOM_LANE unsigned char *open_line(loom__slot_kind kind, const open_walk *walk, uint32_t bucket)
@@ -127,8 +130,10 @@ LOOM_LANE open_walk open_start_at(loom__slot_kind kind, const loom__open_view *v
 {
     open_walk walk;
     walk.key = key;
-    if (slot_has_tag(kind))
+    if (slot_has_tag(kind)) {
         walk.tag = open_tag(hash);
+        walk.taken = 0;
+    }
     walk.staged = 0;
     if (kind == SLOT_STRING)
         walk.piece = OPEN_NO_PIECE;

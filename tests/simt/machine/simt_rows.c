@@ -86,7 +86,7 @@ LOOM_LANE void run(int shared, const simt_rows_call *call)
         begin = own.active && answer.outcome != OPEN_GO_ON;
         if (call->staged)
             open_store_together((loom__slot_kind)rows->lines.kind, shared, group, &rows->lines, &walk, value[0],
-                                own.active && answer.outcome == OPEN_DONE);
+                                own.active ? answer.outcome : OPEN_GO_ON);
         if (!begin)
             continue;
         if (answer.reports) {

@@ -20,7 +20,7 @@ typedef struct simt_rows_call {
     simt_map_op op;
     int shared;              /* OPEN_SHARED, OPEN_UNREAD or OPEN_MIXED (open_ops.h) */
     simt_rows_lookup lookup; /* find */
-    uint32_t staged;         /* the lanes of a group store rows together; calls that insert */
+    uint32_t staged;         /* the lanes of a group store rows together; calls that insert or update */
     loom__combine_rule rule; /* accumulate */
     loom__rows_view view;
     simt_map_item *items;

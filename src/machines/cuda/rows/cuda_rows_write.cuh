@@ -4,7 +4,10 @@
  *
  * A group that has claimed a slot does not store the row itself. Once in each turn the lanes of the warp store the rows
  * of all its groups, several lanes for each row, one word each, and then every group sets its ready bit. A single lane
- * would write a row word by word, and each word would be an access to the L2 cache of its own.
+ * would write a row word by word, and each word would be an access to the L2 cache of its own. A group that overwrites
+ * or updates a key which is present takes the slot (open_meet_wide), and the lanes of the warp store the value in the
+ * same way. A value of 4 or 8 bytes is one access of one lane. A warp gives back all slots that its groups hold before
+ * its next turn, so no warp waits for a slot while it holds another one.
  *
  * Measured on an H200 on 2026-11-18 (docs/performance.md), 2^26 keys of 16 + 8 bytes, load factor 0.8: 6.6 G/s; with
  * one lane storing a row 4.8, and with 32 + 128 and 8 + 512 bytes 2.0 and 0.5 instead of 4.1 and 1.9. An insertion
@@ -13,11 +16,12 @@
  * and fetching values ahead changes nothing.
  *
  * Strings. The groups of a warp that claim slots in the same turn take their pieces of the heap by one atomic addition
- * (lane_draw_8), so the pieces lie beside each other. Then STRING_LANES lanes copy each string, one word each, and
- * write its reference. Rows that were refused for lack of bytes are counted in the table (loom__string_totals).
+ * (lane_draw_8), so the pieces lie beside each other. Then STRING_LANES lanes copy each string, one word each. The words
+ * of STORED_TOGETHER strings are loaded before the first of them is stored. Rows that were refused for lack of bytes are
+ * counted in the table (loom__string_totals).
  *
- * One lane overwrites, reads or combines the value of a key that is present. Equal keys of a thread block are not
- * merged. */
+ * One lane reads or combines the value of a key that is present. In tables with strings one lane overwrites it, too.
+ * Equal keys of a thread block are not merged. */
 #define CUDA_LANES 2
 #define CUDA_KEPT_LINES
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
@@ -45,10 +49,10 @@ enum {
     SMALL = 1 << 15      /* keys of a batch that has one for each group of lanes */
 };
 
-/* Rows that the groups of a warp have claimed in one turn. */
+/* Rows that the groups of a warp have claimed or taken in one turn. */
 struct claimed_rows {
-    uint64_t row[GROUPS]; /* its number */
-    const unsigned char *key[GROUPS], *value[GROUPS];
+    uint64_t row[GROUPS];                             /* its number */
+    const unsigned char *key[GROUPS], *value[GROUPS]; /* key: NULL if the row has it already */
 };
 
 /* The same for rows with strings. A column that is no string has an address and a width, too. */
@@ -75,25 +79,27 @@ struct string_ends {
 
 /* How lanes store a row. */
 struct store_words {
-    uint32_t word;     /* bytes of a word: it divides all widths and addresses */
+    uint32_t word;     /* bytes of a word: it divides all widths and addresses of what is stored */
     uint32_t shift;    /* 1 << shift lanes store a row */
     bool empty_values; /* strings: a new key gets the empty string as its value */
     string_ends ends;
 };
 
-/* The lanes of a warp store `count` rows. */
+/* The lanes of a warp store `count` rows; of an update the values alone. */
 template <class word>
 __device__ __forceinline__ void store_by_words(const loom__rows_view &view, const claimed_rows &claimed, uint32_t count,
-                                               uint32_t shift, uint32_t lane)
+                                               uint32_t shift, cuda_op op)
 {
-    const uint32_t lanes = 1u << shift, keys = view.key_bytes / sizeof(word);
+    const uint32_t lane = threadIdx.x % 32, lanes = 1u << shift;
+    const uint32_t keys = op == OP_UPDATE ? 0 : view.key_bytes / sizeof(word);
     const uint32_t end = keys + view.value_bytes / sizeof(word);
     for (uint32_t i = lane >> shift; i < count; i += 32 >> shift) {
         const open_row_place row = open_row_of_number(&view, claimed.row[i]);
         const word *key = (const word *)claimed.key[i], *value = (const word *)claimed.value[i] - keys;
         word *to_key = (word *)row.key, *to_value = (word *)row.value - keys;
+        const uint32_t begin = op == OP_OVERWRITE && key == NULL ? keys : 0;
 #pragma unroll 4
-        for (uint32_t w = lane & (lanes - 1); w < end; w += lanes)
+        for (uint32_t w = begin + (lane & (lanes - 1)); w < end; w += lanes)
             (w < keys ? to_key : to_value)[w] = (w < keys ? key : value)[w];
     }
 }
@@ -233,58 +239,59 @@ __device__ __forceinline__ void note_claimed(const loom__rows_view &view, claime
                                              const open_walk &walk, uint64_t value, bool)
 {
     claimed->row[at] = open_row_number(&view, walk.partition_index, walk.free_bucket, walk.free_slot);
-    claimed->key[at] = (const unsigned char *)(uintptr_t)walk.key;
+    claimed->key[at] = walk.taken ? NULL : (const unsigned char *)(uintptr_t)walk.key;
     claimed->value[at] = (const unsigned char *)(uintptr_t)value;
 }
 
 /* The lanes of a warp store `count` rows. */
 __device__ __forceinline__ void store_noted(const loom__rows_view &view, const claimed_strings &claimed,
-                                            const store_words &words, uint32_t count)
+                                            const store_words &words, uint32_t count, cuda_op)
 {
     store_strings(view, claimed, count, words);
 }
 
 __device__ __forceinline__ void store_noted(const loom__rows_view &view, const claimed_rows &claimed,
-                                            const store_words &words, uint32_t count)
+                                            const store_words &words, uint32_t count, cuda_op op)
 {
-    const uint32_t lane = threadIdx.x % 32;
     if (words.word == 16)
-        store_by_words<uint4>(view, claimed, count, words.shift, lane);
+        store_by_words<uint4>(view, claimed, count, words.shift, op);
     else if (words.word == 8)
-        store_by_words<uint64_t>(view, claimed, count, words.shift, lane);
+        store_by_words<uint64_t>(view, claimed, count, words.shift, op);
     else if (words.word == 4)
-        store_by_words<uint32_t>(view, claimed, count, words.shift, lane);
+        store_by_words<uint32_t>(view, claimed, count, words.shift, op);
     else
-        store_by_words<uint8_t>(view, claimed, count, words.shift, lane);
+        store_by_words<uint8_t>(view, claimed, count, words.shift, op);
 }
 
-/* Stores the rows that groups of the warp have claimed, and makes them ready. All lanes call this. `mine`: this lane
- * has claimed the slot in walk.free_slot. `is_number`: the value lies in this lane's own memory. */
+/* Stores the rows that groups of the warp have claimed, and the values of rows that they have taken, and makes them
+ * ready. All lanes call this. `mine`: this lane holds a slot (open_holds_slot). The value of an accumulation lies in
+ * the lane's own memory. */
 template <class claimed_type>
 __device__ __forceinline__ void store_claimed(const loom__rows_view &view, int shared, claimed_type *claimed,
                                               const store_words &words, lane_group group, const open_walk &walk,
-                                              uint64_t value, bool mine, bool is_number = false)
+                                              uint64_t value, bool mine, cuda_op op)
 {
     const uint32_t all = __ballot_sync(CUDA_FULL_MASK, mine);
     if (all == 0)
         return;
     if (mine)
-        note_claimed(view, claimed, __popc(all & (group.own - 1)), walk, value, is_number);
-    __syncwarp();
-    store_noted(view, *claimed, words, __popc(all));
+        note_claimed(view, claimed, __popc(all & (group.own - 1)), walk, value, op == OP_COMBINE);
+    __syncwarp(); /* also: what the former owner of a taken slot stored comes before what all lanes store */
+    store_noted(view, *claimed, words, __popc(all), op);
     __syncwarp(); /* the lanes that stored a row have joined the one that makes it ready */
     if (mine)
         open_publish(shared, open_line(SLOT_TAG, &walk, walk.free_bucket), walk.free_slot);
 }
 
-/* `together`: the addresses of keys and values, combined by OR. */
-store_words words_for(const loom__rows_view *view, uint64_t together)
+/* `keys`: keys are stored, too. `together`: the addresses of what is stored, combined by OR. */
+store_words words_for(const loom__rows_view *view, uint64_t together, bool keys)
 {
     if (view->value_bytes > 0)
         together |= (uintptr_t)view->values | view->value_stride | view->value_bytes;
-    store_words words = {
-        loom__widest_word(together | (uintptr_t)view->rows | view->key_stride | view->key_bytes), 0, false, {0, 0}};
-    while (1u << words.shift < loom__row_lanes((view->key_bytes + view->value_bytes) / words.word))
+    if (keys)
+        together |= (uintptr_t)view->rows | view->key_stride | view->key_bytes;
+    store_words words = {loom__widest_word(together), 0, false, {0, 0}};
+    while (1u << words.shift < loom__row_lanes(((keys ? view->key_bytes : 0) + view->value_bytes) / words.word))
         words.shift++;
     return words;
 }
@@ -399,7 +406,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
     const loom__open_view *lines = &view.lines;
     const int shared = batch.read_beside ? OPEN_SHARED : OPEN_UNREAD;
     const bool fetches = op == OP_FETCH && batch.found_values != NULL;
-    const bool inserts = op != OP_ERASE && op != OP_UPDATE, staged = inserts && (STRINGS || op != OP_COMBINE);
+    const bool staged = op != OP_ERASE && (STRINGS ? op != OP_UPDATE : op != OP_COMBINE);
     if (STRINGS && words.empty_values) {
         if (threadIdx.x == 0)
             nothing = {0, 0};
@@ -436,7 +443,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
         begins = active && answer.outcome != OPEN_GO_ON;
         if (staged)
             store_claimed(view, shared, &tile->claimed, words, group, walk, value[0],
-                          begins && answer.outcome == OPEN_DONE && walk.free_slot < open_slots(KIND), op == OP_COMBINE);
+                          begins && open_holds_slot(&walk, answer.outcome), op);
         if (begins && answer.reports) {
             tile->status[item] = answer.outcome == OPEN_DONE        ? LOOM_OK
                                  : answer.outcome == OPEN_WAS_THERE ? LOOM_EXISTS
@@ -567,7 +574,7 @@ __global__ void __launch_bounds__(THREADS)
             open_insert_item(KIND, SLOT_KEEP, LOOM__ADD, OPEN_UNREAD, group, &to.lines, &walk, value, active);
         begins = active && answer.outcome != OPEN_GO_ON;
         store_claimed(to, OPEN_UNREAD, &tile->claimed, words, group, walk, value[0],
-                      begins && answer.outcome == OPEN_DONE && walk.free_slot < slots);
+                      begins && open_holds_slot(&walk, answer.outcome), OP_KEEP);
         full += begins && answer.reports && (answer.outcome == OPEN_NO_ROOM || answer.outcome == OPEN_NO_BYTES);
         item = queue.next(group, item, begins);
     }
@@ -586,7 +593,8 @@ cudaError_t launch_write(const loom__rows_view *view, const cuda_batch *batch, c
     cuda_batch own = *batch;
     own.tile = own.n <= SMALL ? (uint32_t)GROUPS : own.tile;
     const unsigned items = own.tile * (THREADS / 32);
-    store_words words = words_for(view, (uintptr_t)batch->keys | (uintptr_t)batch->values);
+    const bool keys = op != OP_UPDATE;
+    store_words words = words_for(view, (keys ? (uintptr_t)batch->keys : 0) | (uintptr_t)batch->values, keys);
     words.empty_values = empty_values;
     auto kernel = op == OP_OVERWRITE ? write_kernel<OP_OVERWRITE>
                   : op == OP_FETCH   ? write_kernel<OP_FETCH>
@@ -612,7 +620,7 @@ cudaError_t launch_move(const loom__rows_view *from, const loom__rows_view *to, 
 {
     const uint64_t lines = (uint64_t)from->lines.partitions * from->lines.buckets;
     const uint64_t each = THREADS / 32 * MOVED_LINES;
-    store_words words = words_for(to, from_places(from));
+    store_words words = words_for(to, from_places(from), true);
     words.ends.keys = words.ends.values = (uintptr_t)from->heap + from->heap_room;
     move_kernel<<<(unsigned)((lines + each - 1) / each), THREADS, 0, stream>>>(*from, *to, refused, words);
     return cudaGetLastError();
