@@ -25,7 +25,7 @@ foreach(inner core/combine.h core/hash.h core/hash_bytes.h core/lanes.h core/lis
         engines/open/open_row_ops.h engines/open/open_rows.h engines/open/open_string_ops.h
         engines/open/open_upkeep.h engines/open/open_walk.h
         engines/perfect/perfect_effort.h engines/perfect/perfect_layout.h engines/perfect/perfect_ops.h
-        machines/cuda/core/cuda_lanes.cuh)
+        machines/cuda/core/cuda_lanes.cuh machines/cuda/core/cuda_lanes_team.cuh)
     get_filename_component(place ${inner} DIRECTORY)
     install(FILES ${PROJECT_SOURCE_DIR}/src/${inner} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/loom/inner/${place})
 endforeach()
