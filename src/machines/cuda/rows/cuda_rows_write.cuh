@@ -44,8 +44,8 @@ enum {
     THREADS = 64,               /* in a small block fewer warps wait for the longest probe sequence */
     BLOCKS = STRINGS ? 10 : 16, /* per SM; strings need more registers */
     MOVED_LINES = 4,
-    STRING_LANES = 8,    /* copy a string, */
-    STORED_TOGETHER = 4, /* so many of them at a time */
+    STRING_LANES = 8,    /* lanes that copy a string */
+    STORED_TOGETHER = 4, /* strings that they copy at a time */
     SMALL = 1 << 15      /* keys of a batch that has one for each group of lanes */
 };
 
@@ -104,9 +104,9 @@ __device__ __forceinline__ void store_by_words(const loom__rows_view &view, cons
     }
 }
 
-/* One lane's 8 bytes of a string or another column, or what there is of them. load() takes whole aligned words without a
- * branch, so that the loads of several rows are under way together. A word that may reach behind readable memory is
- * loaded by finish(): of a batch that is the last word of its last string. */
+/* One lane's 8 bytes of a string or another column, or as many as are left. load() loads whole aligned words and does not
+ * branch, so the loads of several rows are in flight together. If these words may reach behind readable memory, as the
+ * last word of a batch's last string does, finish() loads the bytes instead. */
 struct column_word {
     uint64_t low, high;
     const unsigned char *at;
@@ -376,7 +376,7 @@ __device__ __forceinline__ uint32_t begin_items(const loom__rows_view &view, con
     return STRINGS ? listed : range.count;
 }
 
-/* The strings of a batch follow each other in memory. */
+/* The address behind the last string of a batch. The strings of a batch follow each other in memory. */
 __device__ __forceinline__ uint64_t end_of_strings(const void *strings, uint64_t n)
 {
     if (strings == NULL)
