@@ -2,6 +2,7 @@
  * DONE, WAS_THERE, ABSENT and NO_ROOM, which are outcomes of the engine's lane algorithms, and status_of_outcome[]. */
 #include "core/lanes.h"
 #include "core/slot_ops.h"
+#include "machines/cpu/core/cpu_arrays.h"
 #include "machines/cpu/core/cpu_bulk.h"
 
 static const lane_group whole_group;
@@ -47,6 +48,18 @@ LOOM_LANE slot_mode mode_of(loom__write op)
            : op == LOOM__WRITE_COMBINE ? SLOT_COMBINE
            : op == LOOM__WRITE_RESERVE ? SLOT_RESERVE
                                        : SLOT_KEEP;
+}
+
+/* Prefetches keys and answers ARRAYS_AHEAD keys behind key `first`, unless the range has ended there. */
+LOOM_LANE void prefetch_arrays(loom__slot_kind kind, const loom__batch *batch, uint64_t first, uint64_t end)
+{
+    const uint64_t at = first + ARRAYS_AHEAD;
+    if (ARRAYS_AHEAD == 0 || at >= end)
+        return;
+    prefetch_to_read(batch->keys, at, slot_key_bytes(kind));
+    prefetch_to_write(batch->found_values, at, slot_value_bytes(kind));
+    prefetch_to_write(batch->status, at, 1);
+    prefetch_to_write(batch->found, at, 1);
 }
 
 /* ---- answers ---- */

@@ -7,8 +7,10 @@
  *   - Late keys, which their home bucket does not settle, take one turn after each block of keys. find_singly takes all
  *     their turns at the end of a block, and each round then waits for DRAM.
  *   - Values that lie outside the line are copied one block after they were prefetched.
- *   - Outputs are written for four or eight keys at once where the SIMD header supplies this (CPU_OPEN_HAS_FOURS,
- *     cpu_open_neon.h).
+ *   - Four keys are searched for at once, and outputs are written for four or eight, where the SIMD header supplies
+ *     this (CPU_OPEN_HAS_FOURS: cpu_open_neon.h, cpu_open_avx2.h). With CPU_OPEN_HAS_STARTS the addresses of four keys
+ *     are computed at once, too; a line is still prefetched before each search. With CPU_OPEN_HAS_LISTS late keys are
+ *     listed four at a time.
  *
  * gcc 12 makes 51 instructions per key of this loop for pairs of 4 + 4 bytes, 48 and 50 for sets of 4 and 8 bytes, and
  * 57 to 60 where values lie apart, without copying these.
@@ -44,8 +46,22 @@
  *     8 + 4    145   98   79    178  124   92            8        174  156  146    220  197  180
  * Values prefetched into L2 instead, blocks of 256, and other patterns are within 5 % of this for 8 + 8 and 4 + 8
  * bytes. Calls with 16 keys are 1 % slower than before. Calls with 40 keys are 5 % slower (sets of 8 bytes) to 5 %
- * faster (8 + 8), with 128 keys 5 to 22 % faster. A Neoverse N1 was not
- * measured. With AVX2 lookups reach half of the limit of random reads (docs/performance.md, "Two cores of a Xeon"). */
+ * faster (8 + 8), with 128 keys 5 to 22 % faster. A Neoverse N1 was not measured.
+ *
+ * On two cores of a Skylake Xeon with AVX2, 2026-11-19, medians of seven interleaved runs; on the right 2^12 pairs on
+ * one core. Pairs of 4 + 4 bytes, misses, half hits and hits:
+ *     one key at a time                                        98    93    89         102    96    90
+ *     fours (39 instructions per key)                          135   127   119        185   162   150
+ *     the same, the four lines prefetched in a row             123   117   108        170   143   144
+ *     fours, and arrays prefetched (cpu_arrays.h)              147   135   125        183   161   146
+ *     the same, all lines into L1; all into L2, 6 groups ahead 150   139   127;       142   132   121
+ *     the same, every second line into L2; 6 groups ahead      147   136   124;       146   136   124
+ *     AVX-512: eight addresses at once, lines as one vector    153   142   129        227   195   170
+ *     the source for AVX2, compiled for AVX-512, without and
+ *       with its product of 64 bits                            as for AVX2            178   151   146
+ * Not taken: AVX-512 gains 3 to 5 % outside the caches. Half hits of other kinds, one key at a time and now: 8 + 8 69
+ * and 78, 4 + 8 78 and 110, 8 + 4 70 and 111. docs/performance.md tells how far the limit is ("Two cores of a
+ * Xeon"). */
 #ifndef LOOM_CPU_OPEN_STREAM_H
 #define LOOM_CPU_OPEN_STREAM_H
 
@@ -112,23 +128,55 @@ LOOM_LANE uint64_t open_eight_go_on(const open_four fours[2])
 
 #endif
 
-/* Starts keys first + from .. first + to - 1. */
+#ifndef CPU_OPEN_HAS_LISTS
+
+/* Adds the places of those of eight keys that go on to a list. The first key has this `place`. Returns how many. */
+LOOM_LANE uint64_t open_list_eight(const open_four fours[2], uint64_t place, uint16_t *list)
+{
+    const uint64_t go_on = open_eight_go_on(fours);
+    uint64_t listed = 0;
+    for (uint32_t i = 0; i < 8; i++) {
+        list[listed] = (uint16_t)(place + i);
+        listed += go_on >> 8 * i & 1;
+    }
+    return listed;
+}
+
+#endif
+
+/* Prefetches the line of key i of a group. */
+LOOM_LANE void stream_prefetch(const sought *group, uint32_t i)
+{
+    const void *line = (const void *)group->line_and_bit[i]; /* the bit's number stays within the line */
+    if (STREAM_FAR >> i & 1)
+        lane_prefetch_far(line);
+    else
+        lane_prefetch(line);
+    __asm__ volatile("" ::: "memory"); /* keeps prefetches apart */
+}
+
+/* Starts what is due of the group that begins at key `first` when its key i comes. */
 LOOM_LANE void stream_start(loom__slot_kind kind, const loom__open_view *view, loom__hash_factors factors,
-                            const void *keys, uint64_t first, uint32_t from, uint32_t to, sought *ring)
+                            const void *keys, uint64_t first, uint32_t i, sought *ring)
 {
     sought *group = &ring[first / GROUP % STREAM_RING];
-    for (uint32_t i = from; i < to; i++) {
-        const uint64_t key = key_at(kind, keys, first + i);
+#ifdef CPU_OPEN_HAS_STARTS
+    (void)factors;
+    if (i % 4 == 0)
+        open_start_four(kind, view, (const unsigned char *)keys + (first + i) * slot_key_bytes(kind),
+                        group->line_and_bit + i);
+    stream_prefetch(group, i);
+#else
+    if (i % STREAM_SPREAD != 0)
+        return;
+    for (uint32_t j = i; j < i + STREAM_SPREAD; j++) {
+        const uint64_t key = key_at(kind, keys, first + j);
         const uint64_t hash = loom__hash_key_by(factors, key, slot_key_bytes(kind), view->seed);
         const open_walk walk = open_start_at(kind, view, key, hash);
-        const unsigned char *line = open_line(kind, &walk, walk.bucket);
-        group->line_and_bit[i] = (uintptr_t)line | open_filter_bit(kind, walk.lower);
-        if (STREAM_FAR >> i & 1)
-            lane_prefetch_far(line);
-        else
-            lane_prefetch(line);
-        __asm__ volatile("" ::: "memory"); /* keeps prefetches apart */
+        group->line_and_bit[j] = (uintptr_t)open_line(kind, &walk, walk.bucket) | open_filter_bit(kind, walk.lower);
+        stream_prefetch(group, j);
     }
+#endif
 }
 
 /* What a range of lookups has in hand. The places of a block's keys that go on are in `places`. Each block has its own
@@ -145,32 +193,30 @@ LOOM_LANE const unsigned char **stream_values(stream *own, uint64_t block)
     return own->value_from[block / STREAM_BLOCK % 2];
 }
 
-/* Searches for the group that begins at key `first`, and starts the one that begins at `next`, if `starting`. Returns
- * how many keys were found. */
+/* Searches for the group that begins at key `first`, and starts the one that begins at `next`, if `starting`. The range
+ * ends at key `end`. Returns how many keys were found. */
 LOOM_LANE uint64_t stream_turn(loom__slot_kind kind, int starting, const loom__open_view *view,
                                loom__hash_factors factors, const loom__batch *batch, const uint64_t *absent,
-                               uint64_t next, uint64_t first, uint64_t block, stream *own)
+                               uint64_t next, uint64_t first, uint64_t block, uint64_t end, stream *own)
 {
     const sought *group = &own->ring[first / GROUP % STREAM_RING];
     const unsigned char **value_from = stream_values(own, block) + (first - block);
     open_four fours[GROUP / 4];
+    if (starting)
+        prefetch_arrays(kind, batch, first, end);
 #pragma GCC unroll 2
     for (uint32_t at = 0; at < GROUP; at += 4) {
         open_lines lines;
 #pragma GCC unroll 4
         for (uint32_t i = 0; i < 4; i++) {
-            if (starting && i % STREAM_SPREAD == 0)
-                stream_start(kind, view, factors, batch->keys, next, at + i, at + i + STREAM_SPREAD, own->ring);
+            if (starting)
+                stream_start(kind, view, factors, batch->keys, next, at + i, own->ring);
             open_match_line(kind, group->line_and_bit[at + i], batch->keys, first + at + i, &lines, i);
         }
         fours[at / 4] =
             open_look_at_four(kind, batch, absent, &lines, group->line_and_bit + at, first + at, value_from + at);
     }
-    const uint64_t go_on = open_eight_go_on(fours);
-    for (uint32_t i = 0; i < GROUP; i++) {
-        own->places[own->going_on] = (uint16_t)(first - block + i);
-        own->going_on += go_on >> 8 * i & 1;
-    }
+    own->going_on += open_list_eight(fours, first - block, own->places + own->going_on);
     return open_tell_eight(batch, first, fours);
 }
 
@@ -245,15 +291,16 @@ LOOM_LANE uint64_t stream_range(loom__slot_kind kind, const loom__open_view *con
     __asm__("" : "+r"(factors.first), "+r"(factors.second), "+r"(factors.third));
     late.waiting = late.held = 0;
     for (; next < end && next < begin + STREAM_AHEAD * GROUP; next += GROUP)
-        stream_start(kind, &view, factors, batch.keys, next, 0, GROUP, own.ring);
+        for (uint32_t i = 0; i < GROUP; i++)
+            stream_start(kind, &view, factors, batch.keys, next, i, own.ring);
     for (; block < end; block += STREAM_BLOCK) {
         const uint64_t block_end = end < block + STREAM_BLOCK ? end : block + STREAM_BLOCK;
         own.going_on = 0;
         for (uint64_t first = block; first < block_end; first += GROUP, next += GROUP)
             if (next < end)
-                found += stream_turn(kind, 1, &view, factors, &batch, absent, next, first, block, &own);
+                found += stream_turn(kind, 1, &view, factors, &batch, absent, next, first, block, end, &own);
             else
-                found += stream_turn(kind, 0, &view, factors, &batch, absent, 0, first, block, &own);
+                found += stream_turn(kind, 0, &view, factors, &batch, absent, 0, first, block, end, &own);
         if (block > begin)
             store_values(kind, has_values_at_hand(kind), &batch, block - STREAM_BLOCK, block,
                          stream_values(&own, block - STREAM_BLOCK));

@@ -8,46 +8,9 @@
 #define LOOM_CPU_PERFECT_AVX2_H
 
 #include "engines/perfect/perfect_layout.h"
-
-#include <immintrin.h>
+#include "machines/cpu/core/cpu_fours_avx2.h"
 
 #define CPU_PERFECT_HAS_FOURS
-
-/* The lower 64 bits of four products of 64-bit numbers. */
-LOOM_LANE __m256i fours_multiply(__m256i x, uint64_t by)
-{
-    const __m256i low = _mm256_set1_epi64x((long long)by), high = _mm256_set1_epi64x((long long)(by >> 32));
-    const __m256i crossed =
-        _mm256_add_epi64(_mm256_mul_epu32(_mm256_srli_epi64(x, 32), low), _mm256_mul_epu32(x, high));
-    return _mm256_add_epi64(_mm256_mul_epu32(x, low), _mm256_slli_epi64(crossed, 32));
-}
-
-LOOM_LANE __m256i fours_round(__m256i x, uint64_t multiplier)
-{
-    x = fours_multiply(x, multiplier);
-    return _mm256_xor_si256(x, _mm256_srli_epi64(x, 32));
-}
-
-/* loom__hash_key of four keys. */
-LOOM_LANE __m256i fours_hash(const void *keys, uint32_t key_bytes, loom__seed seed)
-{
-    __m256i x = key_bytes == 4 ? _mm256_cvtepu32_epi64(_mm_loadu_si128((const __m128i *)keys))
-                               : _mm256_loadu_si256((const __m256i *)keys);
-    x = fours_round(_mm256_xor_si256(x, _mm256_set1_epi64x((long long)seed.before)), 0xd6e8feb86659fd93u);
-    x = fours_round(_mm256_xor_si256(x, _mm256_set1_epi64x((long long)seed.between)), 0xa0761d6478bd642fu);
-    return key_bytes == 4 ? x : fours_round(x, 0xe7037ed1a0b428dbu);
-}
-
-/* Multiplies the lower half of each lane. */
-LOOM_LANE __m256i fours_times(__m256i x, uint32_t by)
-{
-    return _mm256_mul_epu32(x, _mm256_set1_epi64x((long long)(uint64_t)by));
-}
-
-LOOM_LANE void fours_store(void *at, __m256i x)
-{
-    _mm256_storeu_si256((__m256i *)at, x);
-}
 
 /* Prefetches into the L2 cache; cpu_perfect_simd.h has the measurements. */
 LOOM_LANE void fours_prefetch(const void *at)
@@ -115,7 +78,5 @@ LOOM_LANE void fours_settle(loom__slot_kind kind, const loom__perfect_view *view
                                              fours_times(bucket, perfect_value_stride(kind))));
     }
 }
-
-_Static_assert(sizeof(void *) == 8, "an address to a lane");
 
 #endif
