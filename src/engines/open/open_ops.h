@@ -509,6 +509,41 @@ LOOM_LANE lane_truth open_place_row(loom__slot_kind kind, int shared, lane_group
     return 0;
 }
 
+/* The first turn of an insertion by the owner of the key's partition, in fewer instructions; most keys end here. For
+ * groups of one lane, and not for rows. The key's home line is at `line`, and `empty` is the empty key of its partition.
+ * DONE: the key was stored in *slot. WAS_THERE: it is in *slot already, and nothing was changed. GO_ON: nothing was
+ * changed; the key needs turns, from its home bucket on. */
+LOOM_LANE open_outcome open_insert_at_home(loom__slot_kind kind, lane_group group, unsigned char *line, uint64_t empty,
+                                           uint64_t key, uint32_t filter_bit, uint64_t value, uint32_t *slot)
+{
+    const uint32_t bytes = slot_key_bytes(kind), stride = slot_stride(kind), slots = open_slots(kind);
+    lane_line seen;
+    lane_take(group, &seen, line, OPEN_ALONE, 1, open_span(kind));
+    const lane_slots hits = lane_match(&seen, bytes, stride, slots, key);
+    if (lane_any(hits)) {
+        *slot = lane_first(hits, stride);
+        return OPEN_WAS_THERE;
+    }
+    const lane_slots frees = lane_match(&seen, bytes, stride, slots, empty);
+    if (lane_filter(group, &seen, open_word_offset(kind), filter_bit) || !lane_any(frees))
+        return OPEN_GO_ON;
+    *slot = lane_first(frees, stride);
+    unsigned char *const at = line + *slot * stride;
+    if (kind == SLOT_PAIR_4_4) {
+        lane_store_8((uint64_t *)at, slot_pair(key, value));
+        return OPEN_DONE;
+    }
+    if (bytes == 4)
+        lane_store_4((uint32_t *)at, (uint32_t)key);
+    else
+        lane_store_8((uint64_t *)at, key);
+    if (slot_values_apart(kind)) {
+        slot_store_value(kind, line + open_value_place(kind, *slot), value);
+        open_set_in_word(kind, line, *slot, OPEN_ALONE);
+    }
+    return OPEN_DONE;
+}
+
 /* ---- update ---- */
 
 /* One turn that applies a mode to a present key: SLOT_OVERWRITE, which is an update; rows: also SLOT_FETCH and

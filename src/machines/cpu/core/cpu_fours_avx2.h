@@ -21,13 +21,18 @@ LOOM_LANE __m256i fours_round(__m256i x, uint64_t multiplier)
     return _mm256_xor_si256(x, _mm256_srli_epi64(x, 32));
 }
 
+/* Four keys of a batch, widened with zeros. */
+LOOM_LANE __m256i fours_keys(const void *keys, uint32_t key_bytes)
+{
+    return key_bytes == 4 ? _mm256_cvtepu32_epi64(_mm_loadu_si128((const __m128i *)keys))
+                          : _mm256_loadu_si256((const __m256i *)keys);
+}
+
 /* loom__hash_key of four keys. */
-LOOM_LANE __m256i fours_hash(const void *keys, uint32_t key_bytes, loom__seed seed)
+LOOM_LANE __m256i fours_hash(__m256i keys, uint32_t key_bytes, loom__seed seed)
 {
     const loom__hash_factors factors = loom__hash_factors_of_keys();
-    __m256i x = key_bytes == 4 ? _mm256_cvtepu32_epi64(_mm_loadu_si128((const __m128i *)keys))
-                               : _mm256_loadu_si256((const __m256i *)keys);
-    x = fours_round(_mm256_xor_si256(x, _mm256_set1_epi64x((long long)seed.before)), factors.first);
+    __m256i x = fours_round(_mm256_xor_si256(keys, _mm256_set1_epi64x((long long)seed.before)), factors.first);
     x = fours_round(_mm256_xor_si256(x, _mm256_set1_epi64x((long long)seed.between)), factors.second);
     return key_bytes == 4 ? x : fours_round(x, factors.third);
 }

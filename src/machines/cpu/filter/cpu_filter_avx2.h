@@ -17,7 +17,7 @@
 LOOM_LANE void filter_start_four(const loom__filter_view *view, uint32_t key_bytes, const void *keys, __m256i *block,
                                  __m256i *hash)
 {
-    *hash = fours_hash(keys, key_bytes, view->seed);
+    *hash = fours_hash(fours_keys(keys, key_bytes), key_bytes, view->seed);
     const __m256i number = _mm256_srli_epi64(fours_times(_mm256_srli_epi64(*hash, 32), view->blocks), 32);
     *block = _mm256_add_epi64(_mm256_set1_epi64x((long long)(uintptr_t)view->base), _mm256_slli_epi64(number, 6));
 }

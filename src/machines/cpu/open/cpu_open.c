@@ -5,11 +5,18 @@
  * partitions moves n p + 2 t bytes: pairs are read, and the table is fetched and written. Direct insertion moves 128 n
  * bytes in random accesses.
  *
- * Measured with 2^24 pairs of 4 + 4 bytes at load 0.8 (1,715 partitions) on two cores of a Neoverse N1: 60 M pairs/s by
- * partition, 46 by direct insertion. Filling takes two thirds of the time, scattering a quarter. Collecting a line of
- * records for each partition before writing it was 8 % slower. On 16 cores of a Xeon with 300 MB of L3 cache, direct
- * insertion of 2^27 pairs wins with 510 M pairs/s against 350: with that many partitions the split would need two
- * passes. */
+ * Measured with 2^24 pairs of 4 + 4 bytes at load 0.8 (1,715 partitions). Two cores of a Neoverse N1: 60 M pairs/s by
+ * partition, 46 by direct insertion; collecting a line of records for each partition before writing it was 8 % slower.
+ * Sixteen cores of a Xeon with 300 MB of L3 cache, 2^27 pairs: 350 and 510. A core of that machine built no slower than
+ * one of a small Xeon, so instructions were the limit, not the split's many open lines. On two cores of a Skylake Xeon,
+ * 2026-11-19, direct insertion 72:
+ *     before                                                                              56
+ *     records start by fours (cpu_open_avx2.h) and end at home (open_insert_at_home)      63
+ *     also: only keys that are not new are counted, buckets are cleared by vectors        65
+ *     also: the split prefetches each bin's next line (core/split.h)                      76
+ * Of the 25 ns that a pair then takes on one core, 14 are the insertion, 5 the scattering, 2 the clearing, 2 the count,
+ * and 2 are spent by the system on clearing new pages. No gain: hashes by vectors in the split, lines prefetched while
+ * a partition is cleared. */
 #define LOOM_LANES_HEADER "machines/cpu/core/cpu_lanes_scalar.h"
 #include "machines/cpu/open/cpu_open.h"
 #include "engines/open/open_survey.h"
@@ -30,19 +37,16 @@ static const loom__cpu_map_simd *engine_simd(const loom__machine *machine, const
 
 #include "machines/cpu/open/cpu_open_calls.h"
 
-/* With a literal kind the stores of a line have literal lengths. */
+/* With a literal kind a bucket is copied in a few vectors. */
 LOOM_LANE void clear_partition(loom__slot_kind kind, const loom__open_view *view, uint32_t partition)
 {
-    const uint64_t empty = open_empty(view, partition), line_stride = open_line_stride(kind);
-    const uint64_t pattern = slot_stride(kind) == 4 ? empty << 32 | empty : empty;
-    const uint32_t slots_end = open_slots(kind) * slot_stride(kind);
-    unsigned char *base = view->base + (uint64_t)partition * view->partition_bytes;
-    unsigned char *lines_end = base + view->buckets * line_stride;
-    for (unsigned char *line = base; line < lines_end; line += line_stride) {
-        for (uint32_t at = 0; at < slots_end; at += 8)
-            memcpy(line + at, &pattern, slots_end - at < 8 ? slots_end - at : 8);
-        memset(line + slots_end, 0, line_stride - slots_end);
-    }
+    const uint64_t empty = open_empty(view, partition), stride = open_line_stride(kind);
+    unsigned char bucket[2 * OPEN_LINE_BYTES] = {0};
+    for (uint32_t slot = 0; slot < open_slots(kind); slot++)
+        memcpy(bucket + slot * slot_stride(kind), &empty, slot_key_bytes(kind));
+    unsigned char *at = view->base + (uint64_t)partition * view->partition_bytes;
+    for (uint32_t i = 0; i < view->buckets; i++, at += stride)
+        memcpy(at, bucket, stride);
 }
 
 void loom__cpu_open_clear_partition(const loom__open_view *view, uint32_t partition)

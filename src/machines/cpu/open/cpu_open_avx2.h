@@ -34,9 +34,8 @@ typedef struct open_four {
     uint32_t goes_on; /* a bit for each key: it is not there, and its filter bit is set */
 } open_four;
 
-/* Writes the addresses of four keys' home lines, with the numbers of their filter bits in the lowest 6 bits. */
-LOOM_LANE void open_start_four(loom__slot_kind kind, const loom__open_view *view, const void *keys,
-                               uintptr_t *line_and_bit)
+/* The addresses of four keys' home lines, with the numbers of their filter bits in the lowest 6 bits. */
+LOOM_LANE __m256i open_lines_of_four(loom__slot_kind kind, const loom__open_view *view, __m256i keys)
 {
     const uint32_t bits = open_filter_bits(kind);
     const __m256i hash = fours_hash(keys, slot_key_bytes(kind), view->seed);
@@ -44,13 +43,12 @@ LOOM_LANE void open_start_four(loom__slot_kind kind, const loom__open_view *view
     const __m256i bucket = _mm256_srli_epi64(fours_times(hash, view->buckets), 32);
     const __m256i partition = _mm256_add_epi64(_mm256_set1_epi64x((long long)(uintptr_t)view->base),
                                                fours_times(index, view->partition_bytes));
-    const __m256i lowest = _mm256_and_si256(hash, _mm256_set1_epi64x(0xffff));
-    __m256i bit = _mm256_srli_epi64(lowest, 10);
-    if (bits != 64)
-        bit = _mm256_add_epi64(_mm256_srli_epi64(fours_times(lowest, bits), 16),
-                               _mm256_set1_epi64x(open_ready_bits(kind)));
     const __m256i line = open_line_stride(kind) == 64 ? _mm256_slli_epi64(bucket, 6) : _mm256_slli_epi64(bucket, 7);
-    fours_store(line_and_bit, _mm256_or_si256(_mm256_add_epi64(partition, line), bit));
+    const __m256i lowest = _mm256_and_si256(hash, _mm256_set1_epi64x(0xffff)),
+                  ready = _mm256_set1_epi64x(open_ready_bits(kind));
+    const __m256i bit = bits == 64 ? _mm256_srli_epi64(lowest, 10)
+                                   : _mm256_add_epi64(_mm256_srli_epi64(fours_times(lowest, bits), 16), ready);
+    return _mm256_or_si256(_mm256_add_epi64(partition, line), bit);
 }
 
 LOOM_LANE __m256i open_half_line(const unsigned char *line, uint32_t half)

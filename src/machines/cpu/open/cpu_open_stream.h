@@ -162,9 +162,11 @@ LOOM_LANE void stream_start(loom__slot_kind kind, const loom__open_view *view, l
     sought *group = &ring[first / GROUP % STREAM_RING];
 #ifdef CPU_OPEN_HAS_STARTS
     (void)factors;
-    if (i % 4 == 0)
-        open_start_four(kind, view, (const unsigned char *)keys + (first + i) * slot_key_bytes(kind),
-                        group->line_and_bit + i);
+    const uint32_t bytes = slot_key_bytes(kind);
+    if (i % 4 == 0) {
+        const __m256i four = fours_keys((const unsigned char *)keys + (first + i) * bytes, bytes);
+        fours_store(group->line_and_bit + i, open_lines_of_four(kind, view, four));
+    }
     stream_prefetch(group, i);
 #else
     if (i % STREAM_SPREAD != 0)

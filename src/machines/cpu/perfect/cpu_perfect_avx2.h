@@ -22,7 +22,7 @@ LOOM_LANE void fours_prefetch(const void *at)
 LOOM_LANE void fours_start(loom__slot_kind kind, const loom__perfect_view *view, const void *keys,
                            unsigned char **partition, const uint64_t **word, uint64_t *place)
 {
-    const __m256i hash = fours_hash(keys, slot_key_bytes(kind), view->seed);
+    const __m256i hash = fours_hash(fours_keys(keys, slot_key_bytes(kind)), slot_key_bytes(kind), view->seed);
     const __m256i index = _mm256_srli_epi64(fours_times(_mm256_srli_epi64(hash, 32), view->partitions), 32);
     const __m256i words = fours_times(hash, view->words), number = _mm256_srli_epi64(words, 32);
     const __m256i cells = fours_times(words, PERFECT_CELLS_PER_WORD);
