@@ -510,9 +510,9 @@ LOOM_LANE lane_truth open_place_row(loom__slot_kind kind, int shared, lane_group
 }
 
 /* The first turn of an insertion by the owner of the key's partition, in fewer instructions; most keys end here. For
- * groups of one lane, and not for rows. The key's home line is at `line`, and `empty` is the empty key of its partition.
- * DONE: the key was stored in *slot. WAS_THERE: it is in *slot already, and nothing was changed. GO_ON: nothing was
- * changed; the key needs turns, from its home bucket on. */
+ * groups of one lane, and not for rows. The key's home line is at `line`, and `empty` is the empty key of its
+ * partition. DONE: the key was stored in *slot. WAS_THERE: it is in *slot already, and nothing was changed. GO_ON:
+ * nothing was changed; the key needs turns, from its home bucket on. */
 LOOM_LANE open_outcome open_insert_at_home(loom__slot_kind kind, lane_group group, unsigned char *line, uint64_t empty,
                                            uint64_t key, uint32_t filter_bit, uint64_t value, uint32_t *slot)
 {

@@ -1,12 +1,14 @@
-/* The first two stages of a lookup (cpu_perfect_simd.h) for four keys at once, one key in each 64-bit lane of an AVX2
- * register. The results equal those of perfect_start and perfect_settle. All factors except the hash's have 32 bits. So
- * a product takes one instruction, which ignores the upper half of a lane.
+/* The stages of a lookup (cpu_perfect_simd.h) for four keys at once, one key in each 64-bit lane of an AVX2 register.
+ * The results equal those of perfect_start, perfect_settle and perfect_look_at. All factors except the hash's have 32
+ * bits. So a product takes one instruction, which ignores the upper half of a lane.
  *
  * Words of codes are loaded one by one. Gathers were not tried: microcode is known to slow them down on many
  * processors. */
 #ifndef LOOM_CPU_PERFECT_AVX2_H
 #define LOOM_CPU_PERFECT_AVX2_H
 
+#include "core/kernels.h"
+#include "core/lanes.h"
 #include "engines/perfect/perfect_layout.h"
 #include "machines/cpu/core/cpu_fours_avx2.h"
 
@@ -77,6 +79,47 @@ LOOM_LANE void fours_settle(loom__slot_kind kind, const loom__perfect_view *view
         fours_store(values, _mm256_add_epi64(_mm256_add_epi64(base, _mm256_set1_epi64x((long long)offset)),
                                              fours_times(bucket, perfect_value_stride(kind))));
     }
+}
+
+/* Third stage: looks for key `place` of the batch in its line. */
+LOOM_LANE __m256i fours_find(loom__slot_kind kind, const unsigned char *line, const void *keys, uint64_t place)
+{
+    if (slot_key_bytes(kind) == 8)
+        return fours_find_8(line, ((const uint64_t *)keys)[place], _mm256_setr_epi64x(1, 2, 3, 4),
+                            _mm256_setr_epi64x(5, 6, 7, 8));
+    if (kind == SLOT_PAIR_4_4)
+        return fours_find_pair(line, ((const uint32_t *)keys)[place], _mm256_set1_epi64x(-1));
+    return fours_find_4(line, ((const uint32_t *)keys)[place], _mm256_setr_epi32(1, 2, 3, 4, 5, 6, 7, 8),
+                        _mm256_setr_epi32(9, 10, 11, 12, 13, 14, 15, 16));
+}
+
+/* Writes the values of four keys, or where they lie, and then prefetches them. `values` is used only where values lie
+ * behind all lines. Returns which keys were found: all ones. */
+LOOM_LANE __m128i fours_tell(loom__slot_kind kind, const loom__batch *batch, const uint64_t *absent,
+                             const __m256i found[4], const unsigned char *const *line,
+                             const unsigned char *const *values, uint64_t index, const unsigned char **value_from)
+{
+    __m256i numbers;
+    __m128i narrow;
+    if (kind == SLOT_PAIR_4_4)
+        return fours_tell_pairs(batch, fours_unite_8(found), index);
+    if (slot_key_bytes(kind) == 4) {
+        narrow = fours_unite_4(found);
+        numbers = _mm256_cvtepu32_epi64(narrow);
+    } else {
+        numbers = fours_unite_8(found);
+        narrow = fours_lower_halves(numbers);
+    }
+    if (slot_values_apart(kind) && batch->found_values != NULL) {
+        __m256i first = _mm256_loadu_si256((const __m256i *)(const void *)values);
+        if (kind != SLOT_KEY_8_VALUE_4)
+            first = _mm256_add_epi64(_mm256_loadu_si256((const __m256i *)(const void *)line),
+                                     _mm256_set1_epi64x(PERFECT_LINE_BYTES));
+        fours_tell_places(slot_value_bytes(kind), absent, numbers, first, value_from);
+        for (uint32_t i = 0; i < 4; i++)
+            lane_prefetch(value_from[i]);
+    }
+    return _mm_cmpgt_epi32(narrow, _mm_setzero_si128());
 }
 
 #endif
