@@ -19,12 +19,13 @@
 #define ARRAYS_AHEAD 0 /* none */
 #endif
 
-/* Prefetches element `at` of an array whose elements are `bytes` wide. NULL: there is no array. */
+/* Prefetches element `at` of an array whose elements are `bytes` wide. */
 LOOM_LANE void prefetch_to_read(const void *array, uint64_t at, uint32_t bytes)
 {
     __builtin_prefetch((const void *)((uintptr_t)array + at * bytes), 0, 3);
 }
 
+/* The same for writing. NULL: there is no array. */
 LOOM_LANE void prefetch_to_write(const void *array, uint64_t at, uint32_t bytes)
 {
     if (array != NULL)

@@ -1,7 +1,8 @@
 /* Steps of lookups for four keys at once, with AVX2: hashes, one in each 64-bit lane of a register, and searches of
  * lines.
  *
- * No two slots of a line have the same key, so what a search finds can be united by OR:
+ * The wanted key is in at most one slot of a line and is never the empty key of its partition. So what a search finds
+ * can be united by OR:
  *   - Pairs of 4 + 4 bytes: the compare chooses the value. A line becomes a vector of pairs that are zero except in the
  *     slot of the key, where the key is replaced by ones.
  *   - Other kinds: the compare chooses the number of the slot, from 1 on. The number leads to the value.
@@ -123,6 +124,27 @@ LOOM_LANE __m128i fours_upper_halves(__m256i x)
 {
     const __m128 a = _mm_castsi128_ps(_mm256_castsi256_si128(x)), b = _mm_castsi128_ps(_mm256_extracti128_si256(x, 1));
     return _mm_castps_si128(_mm_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1)));
+}
+
+/* What four searches by fours_find_4 or fours_find_8 have found. */
+typedef struct fours_slots {
+    __m256i numbers; /* elements of 8 bytes: the number of the slot; 0: none */
+    __m128i found;   /* elements of 4 bytes, all ones: the key is there */
+} fours_slots;
+
+LOOM_LANE fours_slots fours_slots_of(uint32_t key_bytes, const __m256i hits[4])
+{
+    fours_slots slots;
+    __m128i narrow;
+    if (key_bytes == 4) {
+        narrow = fours_unite_4(hits);
+        slots.numbers = _mm256_cvtepu32_epi64(narrow);
+    } else {
+        slots.numbers = fours_unite_8(hits);
+        narrow = fours_lower_halves(slots.numbers);
+    }
+    slots.found = _mm_cmpgt_epi32(narrow, _mm_setzero_si128());
+    return slots;
 }
 
 /* ---- answers ---- */

@@ -50,7 +50,7 @@ LOOM_LANE slot_mode mode_of(loom__write op)
                                        : SLOT_KEEP;
 }
 
-/* Prefetches keys and answers ARRAYS_AHEAD keys behind key `first`, unless the range has ended there. */
+/* Prefetches keys and answers ARRAYS_AHEAD keys after key `first`, unless the range has ended there. */
 LOOM_LANE void prefetch_arrays(loom__slot_kind kind, const loom__batch *batch, uint64_t first, uint64_t end)
 {
     const uint64_t at = first + ARRAYS_AHEAD;

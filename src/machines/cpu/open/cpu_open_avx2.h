@@ -4,7 +4,6 @@
 #ifndef LOOM_CPU_OPEN_AVX2_H
 #define LOOM_CPU_OPEN_AVX2_H
 
-#include "core/kernels.h"
 #include "core/lanes.h"
 #include "engines/open/open_ops.h"
 #include "machines/cpu/core/cpu_fours_avx2.h"
@@ -90,19 +89,11 @@ LOOM_LANE open_four open_look_at_four(loom__slot_kind kind, const loom__batch *b
     if (kind == SLOT_PAIR_4_4) {
         four.found = fours_tell_pairs(batch, fours_unite_8(lines->hits), index);
     } else {
-        __m256i numbers;
-        __m128i narrow;
-        if (slot_key_bytes(kind) == 4) {
-            narrow = fours_unite_4(lines->hits);
-            numbers = _mm256_cvtepu32_epi64(narrow);
-        } else {
-            numbers = fours_unite_8(lines->hits);
-            narrow = fours_lower_halves(numbers);
-        }
-        four.found = _mm_cmpgt_epi32(narrow, _mm_setzero_si128());
+        const fours_slots slots = fours_slots_of(slot_key_bytes(kind), lines->hits);
+        four.found = slots.found;
         if (slot_values_apart(kind) && batch->found_values != NULL) {
             const __m256i line = _mm256_andnot_si256(_mm256_set1_epi64x(63), places);
-            fours_tell_places(bytes, absent, numbers,
+            fours_tell_places(bytes, absent, slots.numbers,
                               _mm256_add_epi64(line, _mm256_set1_epi64x(open_value_offset(kind))), value_from);
             for (uint32_t i = 0; i < 4; i++)
                 if (open_has_narrow_word(kind)) /* the value is in the line */

@@ -88,16 +88,8 @@ LOOM_LANE void store_items(loom__slot_kind kind, engine_filling *filling, uint32
             refused += !store_further(kind, view, taken, key, value);
             continue;
         }
-        unsigned char *const line = partition + (uint64_t)home * open_line_stride(kind);
         taken[home] = (uint8_t)(slot + 1);
-        if (kind == SLOT_PAIR_4_4)
-            lane_store_8((uint64_t *)(void *)(line + slot * sizeof(uint64_t)), items[i]);
-        else
-            slot_store_key(kind, line, slot, key);
-        if (slot_values_apart(kind)) {
-            slot_store_value(kind, line + open_value_place(kind, slot), value);
-            open_set_in_word(kind, line, slot, OPEN_ALONE); /* I4 */
-        }
+        open_fill(kind, partition + (uint64_t)home * open_line_stride(kind), slot, key, value);
     }
     if (refused > 0)
         loom__cpu_add_counts(&filling->work->counts, &(loom__cpu_counts){.full = refused});

@@ -44,8 +44,8 @@ enum {
     BLOCK = 512,       /* keys between two passes over the deferred keys, whose state stays in the L1 cache */
     WRITE_AHEAD = 16,  /* writers: keys between prefetch and the first turn */
     WRITE_RING = 32,   /* a power of two above WRITE_AHEAD */
-    RECORDS_AHEAD = 8, /* the same for a partition in the L2 cache, or on its way there */
-    RECORDS_RING = 16  /* a power of two */
+    RECORDS_AHEAD = 8, /* insertions of records: between prefetch and the first turn */
+    RECORDS_RING = 16  /* a multiple of 4, at least RECORDS_AHEAD + 4 */
 };
 
 /* ---- find ---- */
@@ -205,9 +205,8 @@ typedef struct deferred {
     uint64_t index;
 } deferred;
 
-/* `far` says that the partition is in no cache. A row of values is then prefetched, too. */
 LOOM_LANE void ring_start(loom__slot_kind kind, const loom__open_view *view, uint64_t key, uint64_t index,
-                          started *ring, int far)
+                          started *ring)
 {
     open_walk walk = open_start(kind, view, key);
     started *entry = &ring[index % WRITE_RING];
@@ -218,7 +217,7 @@ LOOM_LANE void ring_start(loom__slot_kind kind, const loom__open_view *view, uin
     entry->bucket = walk.bucket;
     unsigned char *line = open_line(kind, &walk, walk.bucket);
     lane_prefetch_to_write(line);
-    if (far && open_span(kind) > OPEN_LINE_BYTES)
+    if (open_span(kind) > OPEN_LINE_BYTES)
         lane_prefetch_to_write(line + OPEN_LINE_BYTES);
 }
 
@@ -295,14 +294,14 @@ LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, con
     uint64_t next = begin;
 
     for (; next < end && next < begin + WRITE_AHEAD; next++)
-        ring_start(kind, &view, key_at(kind, batch.keys, next), next, ring, 1);
+        ring_start(kind, &view, key_at(kind, batch.keys, next), next, ring);
     for (uint64_t block = begin; block < end; block += BLOCK) {
         uint64_t block_end = end - block < BLOCK ? end : block + BLOCK;
         uint64_t waiting = 0;
         for (uint64_t index = block; index < block_end; index++) {
             if (index % GROUP == 0)
                 for (uint32_t i = 0; i < GROUP && next < end; i++, next++)
-                    ring_start(kind, &view, key_at(kind, batch.keys, next), next, ring, 1);
+                    ring_start(kind, &view, key_at(kind, batch.keys, next), next, ring);
             deferred one = {ring_take(index, ring), index};
             if (write_goes_on(kind, op, shared, &view, &batch, &one, &local))
                 aside[waiting++] = one;
@@ -334,9 +333,10 @@ typedef struct records_started {
 
 _Static_assert(RECORDS_RING % 4 == 0 && RECORDS_RING >= RECORDS_AHEAD + 4, "four records are started at a time");
 
-/* Starts records `first` to first + count - 1, at most four; `first` is a multiple of 4. */
-LOOM_LANE void records_start(loom__slot_kind kind, const loom__open_view *view, const loom__cpu_records *records,
-                             uint64_t first, uint32_t count, records_started *ring)
+/* Starts records `first` to first + count - 1, at most four; `first` is a multiple of 4. A partition is in the L2 cache
+ * or on its way there, but not one whose lists get further values: there a row of handles is prefetched, too. */
+LOOM_LANE void records_start(loom__slot_kind kind, loom__write op, const loom__open_view *view,
+                             const loom__cpu_records *records, uint64_t first, uint32_t count, records_started *ring)
 {
     uint64_t *const key = ring->key + first % RECORDS_RING;
     uintptr_t *const line_and_bit = ring->line_and_bit + first % RECORDS_RING;
@@ -355,8 +355,11 @@ LOOM_LANE void records_start(loom__slot_kind kind, const loom__open_view *view, 
             line_and_bit[i] = (uintptr_t)open_line(kind, &walk, walk.bucket) | open_filter_bit(kind, walk.lower);
         }
 #pragma GCC unroll 4
-    for (uint32_t i = 0; i < count; i++)
-        lane_prefetch_to_write((const void *)line_and_bit[i]); /* the bit's number stays within the line */
+    for (uint32_t i = 0; i < count; i++) { /* the bit's number stays within the line */
+        lane_prefetch_to_write((const void *)line_and_bit[i]);
+        if (op == LOOM__WRITE_RESERVE && open_span(kind) > OPEN_LINE_BYTES)
+            lane_prefetch_to_write((const void *)(line_and_bit[i] + OPEN_LINE_BYTES));
+    }
 }
 
 /* The empty key of the partition that has this line. */
@@ -421,15 +424,15 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
     const loom__batch batch = *batch_given;
     const loom__cpu_records records = *records_given;
     records_started ring;
-    loom__cpu_counts others = {0};
+    loom__cpu_counts local = {0};
     uint64_t next = 0;
     (void)scratch;
     for (uint64_t first = 0; first < records.n; first += 4) {
         for (; next < records.n && next <= first + RECORDS_AHEAD; next += 4)
             if (records.n - next >= 4) /* nearly always; the count is then a literal */
-                records_start(kind, &view, &records, next, 4, &ring);
+                records_start(kind, op, &view, &records, next, 4, &ring);
             else
-                records_start(kind, &view, &records, next, (uint32_t)(records.n - next), &ring);
+                records_start(kind, op, &view, &records, next, (uint32_t)(records.n - next), &ring);
         for (uint64_t i = first; i < first + 4 && i < records.n; i++) {
             loom__cpu_reserved reserved = {0, NULL};
             const uint64_t value = op == LOOM__WRITE_RESERVE
@@ -441,13 +444,13 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
                 ((loom__cpu_reserved *)batch.found_values)[i] = reserved;
             const uint64_t index = records.index != NULL ? records.index[i] : i;
             if (outcome != OPEN_DONE)
-                tell_outcome(&batch, index, outcome, &others);
+                tell_outcome(&batch, index, outcome, &local);
             else if (batch.status != NULL)
                 batch.status[index] = LOOM_OK;
         }
     }
-    others.ok = records.n - others.exists - others.full;
-    loom__cpu_add_counts(counts, &others);
+    local.ok = records.n - local.exists - local.full;
+    loom__cpu_add_counts(counts, &local);
 }
 
 LOOM_LANE uint64_t accesses_of(loom__slot_kind kind, const loom__open_view *view, const void *keys, uint64_t i)

@@ -7,7 +7,6 @@
 #ifndef LOOM_CPU_PERFECT_AVX2_H
 #define LOOM_CPU_PERFECT_AVX2_H
 
-#include "core/kernels.h"
 #include "core/lanes.h"
 #include "engines/perfect/perfect_layout.h"
 #include "machines/cpu/core/cpu_fours_avx2.h"
@@ -96,30 +95,24 @@ LOOM_LANE __m256i fours_find(loom__slot_kind kind, const unsigned char *line, co
 /* Writes the values of four keys, or where they lie, and then prefetches them. `values` is used only where values lie
  * behind all lines. Returns which keys were found: all ones. */
 LOOM_LANE __m128i fours_tell(loom__slot_kind kind, const loom__batch *batch, const uint64_t *absent,
-                             const __m256i found[4], const unsigned char *const *line,
+                             const __m256i hits[4], const unsigned char *const *line,
                              const unsigned char *const *values, uint64_t index, const unsigned char **value_from)
 {
-    __m256i numbers;
-    __m128i narrow;
     if (kind == SLOT_PAIR_4_4)
-        return fours_tell_pairs(batch, fours_unite_8(found), index);
-    if (slot_key_bytes(kind) == 4) {
-        narrow = fours_unite_4(found);
-        numbers = _mm256_cvtepu32_epi64(narrow);
-    } else {
-        numbers = fours_unite_8(found);
-        narrow = fours_lower_halves(numbers);
-    }
+        return fours_tell_pairs(batch, fours_unite_8(hits), index);
+    const fours_slots slots = fours_slots_of(slot_key_bytes(kind), hits);
     if (slot_values_apart(kind) && batch->found_values != NULL) {
-        __m256i first = _mm256_loadu_si256((const __m256i *)(const void *)values);
-        if (kind != SLOT_KEY_8_VALUE_4)
+        __m256i first;
+        if (kind == SLOT_KEY_8_VALUE_4)
+            first = _mm256_loadu_si256((const __m256i *)(const void *)values);
+        else
             first = _mm256_add_epi64(_mm256_loadu_si256((const __m256i *)(const void *)line),
                                      _mm256_set1_epi64x(PERFECT_LINE_BYTES));
-        fours_tell_places(slot_value_bytes(kind), absent, numbers, first, value_from);
+        fours_tell_places(slot_value_bytes(kind), absent, slots.numbers, first, value_from);
         for (uint32_t i = 0; i < 4; i++)
             lane_prefetch(value_from[i]);
     }
-    return _mm_cmpgt_epi32(narrow, _mm_setzero_si128());
+    return slots.found;
 }
 
 #endif
