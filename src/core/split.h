@@ -116,6 +116,17 @@ LOOM_LANE void loom__split_sum_up(const loom__split *split)
     split->region[split->bins] = at;
 }
 
+/* Prefetches into the L2 cache what the record's bin will need next. */
+LOOM_LANE void loom__split_prefetch(const unsigned char *record, uint32_t record_bytes)
+{
+#if defined(__x86_64__)
+    const uint32_t ahead = record_bytes < LOOM__SPLIT_LINE ? LOOM__SPLIT_LINE : record_bytes;
+    __builtin_prefetch((const void *)((uintptr_t)record + ahead), 1, 2);
+#else
+    (void)record, (void)record_bytes;
+#endif
+}
+
 /* Step 3, for each chunk: writes each record to its position. */
 LOOM_LANE void loom__split_scatter(const loom__split *split, uint64_t chunk, uint32_t key_bytes, uint32_t value_bytes,
                                    loom__split_bin *bin_of, const void *by)
@@ -129,10 +140,7 @@ LOOM_LANE void loom__split_scatter(const loom__split *split, uint64_t chunk, uin
         if (at >= split->n) /* only if the caller changed the keys after they were counted */
             continue;
         unsigned char *record = split->records + at * record_bytes;
-#if defined(__x86_64__)
-        __builtin_prefetch((const void *)((uintptr_t)record + (record_bytes < 64 ? 64 : record_bytes)), 1,
-                           2); /* into the L2 cache */
-#endif
+        loom__split_prefetch(record, record_bytes);
         memcpy(record, key_bytes == 4 || key_bytes == 8 ? (const void *)&key : (const void *)(uintptr_t)key, key_bytes);
         if (value_bytes != 0)
             memcpy(record + key_bytes, values + i * value_bytes, value_bytes);

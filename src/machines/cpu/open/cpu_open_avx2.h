@@ -35,8 +35,8 @@ LOOM_LANE __m256i open_lines_of_four(loom__slot_kind kind, const loom__open_view
     const __m256i partition = _mm256_add_epi64(_mm256_set1_epi64x((long long)(uintptr_t)view->base),
                                                fours_times(index, view->partition_bytes));
     const __m256i line = open_line_stride(kind) == 64 ? _mm256_slli_epi64(bucket, 6) : _mm256_slli_epi64(bucket, 7);
-    const __m256i lowest = _mm256_and_si256(hash, _mm256_set1_epi64x(0xffff)),
-                  ready = _mm256_set1_epi64x(open_ready_bits(kind));
+    const __m256i lowest = _mm256_and_si256(hash, _mm256_set1_epi64x(0xffff));
+    const __m256i ready = _mm256_set1_epi64x(open_ready_bits(kind));
     const __m256i bit = bits == 64 ? _mm256_srli_epi64(lowest, 10)
                                    : _mm256_add_epi64(_mm256_srli_epi64(fours_times(lowest, bits), 16), ready);
     return _mm256_or_si256(_mm256_add_epi64(partition, line), bit);
