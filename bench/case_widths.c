@@ -2,7 +2,7 @@
  *
  *   build    n pairs into the empty table
  *   insert   the same, by loom_map_insert
- *   update   the values of all keys, which are other ones before
+ *   update   new values for all keys of a full table
  *   find     n keys, of which so many per cent are in the table
  *   contains the same, without values
  *

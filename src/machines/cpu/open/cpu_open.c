@@ -5,11 +5,11 @@
  * partitions moves n p + 2 t bytes: pairs are read, and the table is fetched and written. Direct insertion moves 128 n
  * bytes in random accesses.
  *
- * Measured with 2^24 pairs of 4 + 4 bytes at load 0.8 (1,715 partitions). Two cores of a Neoverse N1: 60 M pairs/s by
- * partition, 46 by direct insertion; collecting a line of records for each partition before writing it was 8 % slower.
- * Sixteen cores of a Xeon with 300 MB of L3 cache, 2^27 pairs: 350 and 510. A core built 22 there and 28
- * on a small Xeon, so the split's many open lines explain little of the loss. On two cores of a Skylake Xeon,
- * 2026-11-19, direct insertion 72:
+ * Measured with 2^24 pairs of 4 + 4 bytes at load 0.8 (1,715 partitions), M pairs/s. Two cores of a Neoverse N1, before
+ * the changes below: 60 by partition, 46 by direct insertion; collecting a line of records for each partition before
+ * writing it was 8 % slower. Sixteen cores of a Xeon with 300 MB of L3 cache, 2^27 pairs, likewise: 350 and 510. A core
+ * built 22 there and 28 on a small Xeon, so the split's many open lines explain little of the loss. By partition on two
+ * cores of a Skylake Xeon, 2026-11-19, where direct insertion does 72:
  *     before                                                                              56
  *     records start by fours (cpu_open_avx2.h) and end at home (open_insert_at_home)      63
  *     also: only keys that are not new are counted, buckets are cleared by vectors        65

@@ -1,6 +1,9 @@
 /* The open engine on the cpu machine: declarations that its files share.
  *
  *   cpu_open_simd.h    loops over keys, through the lane algorithms; compiled once for each kind of SIMD (cpu_open_*.c)
+ *   cpu_open_stream.h  the loop of lookups of more than a few keys
+ *   cpu_open_avx2.h, cpu_open_neon.h   its steps for four keys at a time
+ *   cpu_open_refill.h  growth: fills partitions from another table
  *   cpu_open_calls.h   what calls on open tables have in common, with and without rows (cpu_map_calls.h)
  *   cpu_open.c         the calls
  *   cpu_open_upkeep.c  upkeep of partitions */

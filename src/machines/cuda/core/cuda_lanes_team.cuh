@@ -1,5 +1,5 @@
-/* The primitives of core/lanes.h for teams on a GPU: a team is a thread block, and its own memory is shared memory. A part
- * of cuda_lanes.cuh, which includes it. */
+/* The primitives of core/lanes.h for teams on a GPU: a team is a thread block, and its own memory is shared memory. A
+ * part of cuda_lanes.cuh, which includes it. */
 #ifndef LOOM_CUDA_LANES_TEAM_CUH
 #define LOOM_CUDA_LANES_TEAM_CUH
 
