@@ -35,7 +35,7 @@ const char *bench_case_name_at(size_t index)
 
 bool bench_case_has_engine(const bench_case *named, loom_engine engine)
 {
-    const table_case *table = table_case_of(engine);
+    const table_case *table = table_case_of(engine, LOOM_ROWS_ON_DEVICE);
     return table && named->type && table_case_has(table, named->type);
 }
 

@@ -32,7 +32,8 @@ static bench_taken set_machine(void *target, const char *text)
 
 static bench_taken set_engine(void *target, const char *text)
 {
-    return take_if(bench_parse_engine(text, &((bench_options *)target)->engine));
+    bench_options *options = target;
+    return take_if(bench_parse_engine(text, &options->engine, &options->row_place));
 }
 
 static bench_taken set_type(void *target, const char *text)
@@ -332,7 +333,7 @@ static bool check_engine(const bench_options *options, char error[256])
     }
     snprintf(error, 256, "The case%s %s %s no engine %s; choose another one, or leave --engine out.",
              unfit.count > 1 ? "s" : "", write_names(&unfit, " and ", text), unfit.count > 1 ? "have" : "has",
-             bench_engine_name(options->engine));
+             bench_engine_name(options->engine, options->row_place));
     return false;
 }
 

@@ -65,7 +65,8 @@ typedef struct bench_options {
     bench_list callers;        /* host threads that call at the same time */
     bench_list bits_per_key;   /* sizes of filters */
     bench_list values_per_key; /* multimaps */
-    loom_layout layout;        /* of tables of the rows engine */
+    loom_row_place row_place;  /* of tables of the rows engine; --engine sets it, too */
+    loom_layout layout;        /* the same tables */
     uint64_t first_bucket;     /* multimaps of the chain engine; 0: the library chooses */
     double bucket_growth;      /* the same */
     uint64_t bytes;            /* size of one filter, instead of bits_per_key; 0: not given */

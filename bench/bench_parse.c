@@ -84,23 +84,24 @@ bool bench_parse_machine(const char *text, loom_machine *machine)
     return false;
 }
 
-bool bench_parse_engine(const char *text, loom_engine *engine)
+bool bench_parse_engine(const char *text, loom_engine *engine, loom_row_place *place)
 {
     const table_case *named = table_case_find(text);
     *engine = named ? named->engine : LOOM_ENGINE_DEFAULT;
-    return named || strcmp(text, bench_engine_name(LOOM_ENGINE_DEFAULT)) == 0;
+    *place = named ? named->row_place : LOOM_ROWS_ON_DEVICE;
+    return named || strcmp(text, bench_engine_name(LOOM_ENGINE_DEFAULT, LOOM_ROWS_ON_DEVICE)) == 0;
 }
 
-const char *bench_engine_name(loom_engine engine)
+const char *bench_engine_name(loom_engine engine, loom_row_place place)
 {
-    const table_case *named = table_case_of(engine);
+    const table_case *named = table_case_of(engine, place);
     return named ? named->name : engine == LOOM_ENGINE_DEFAULT ? "default" : "unknown";
 }
 
 const char *bench_engine_name_at(size_t index)
 {
     if (index == 0)
-        return bench_engine_name(LOOM_ENGINE_DEFAULT);
+        return bench_engine_name(LOOM_ENGINE_DEFAULT, LOOM_ROWS_ON_DEVICE);
     return table_case_at(index - 1) ? table_case_at(index - 1)->name : NULL;
 }
 

@@ -11,11 +11,12 @@
 bool bench_parse_count(const char *text, uint64_t *value);
 bool bench_parse_real(const char *text, double *value);
 bool bench_parse_machine(const char *text, loom_machine *machine);
-bool bench_parse_engine(const char *text, loom_engine *engine);
+bool bench_parse_engine(const char *text, loom_engine *engine, loom_row_place *place);
 bool bench_parse_type(const char *text, loom_type *type);
 
 /* The names that bench_parse_engine accepts: those of the list of cases (cases/table_cases.h) and "default". */
-const char *bench_engine_name(loom_engine engine);
+/* The name of the case that has this engine, and rows at this place. */
+const char *bench_engine_name(loom_engine engine, loom_row_place place);
 const char *bench_engine_name_at(size_t index); /* NULL after the last */
 
 /* The numbers given to one option. */

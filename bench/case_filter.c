@@ -108,7 +108,7 @@ static void measure(filter_bench *bench, const filter_op *op, double hit)
     bench_session *session = bench->session;
     bench_row row = new_row(bench, op->name);
     const uint64_t footprint = bench->shape.memory_bytes;
-    row.engine = bench_engine_name(bench->shape.engine);
+    row.engine = bench_engine_name(bench->shape.engine, LOOM_ROWS_ON_DEVICE);
     row.hit = hit;
     row.batch = batch_of(bench, op);
     row.bits_per_key = 512.0 * (double)bench->shape.blocks / (double)bench->n;

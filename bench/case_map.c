@@ -29,6 +29,7 @@ static loom_map_config config_of(const map_bench *bench, uint64_t capacity, doub
     config.max_load = bench->max_load;
     config.growth = growth;
     config.engine = bench->session->options->engine;
+    config.row_place = bench->session->options->row_place;
     config.concurrent_reads = bench->session->options->concurrent_reads;
     return config;
 }
@@ -244,7 +245,7 @@ static void measure(map_bench *bench, const map_op *op, double hit, const loom_s
     op->make_input(bench, hit);
     if (map_send_input(bench, 0, bench->count) != LOOM_OK)
         bench_row_fail(&row, "keys: %s", loom_last_error());
-    row.engine = bench_engine_name(stats->engine);
+    row.engine = bench_engine_name(stats->engine, bench->session->options->row_place);
     row.key_bytes = bench->key_bytes;
     row.value_bytes = bench->value_bytes;
     row.n = bench->n;

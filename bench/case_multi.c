@@ -196,7 +196,7 @@ static void add_failed(multi_bench *bench, bench_row *row, loom_status status)
     const bench_options *options = bench->session->options;
     if (options->sweep && status == LOOM_UNSUPPORTED) {
         bench_progress_hide();
-        printf("%s, %s: left out. %s\n", bench_engine_name(options->engine), row->op, loom_last_error());
+        printf("%s, %s: left out. %s\n", bench_engine_name(options->engine, LOOM_ROWS_ON_DEVICE), row->op, loom_last_error());
         return;
     }
     bench_row_fail(row, "%s: %s", loom_status_name(status), loom_last_error());
@@ -210,7 +210,7 @@ static void note_stats(const multi_bench *bench, const multi_op *op, bench_row *
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
     if (loom_map_stats(bench->map, &stats, NULL) != LOOM_OK || loom_map_get_config(bench->map, &config) != LOOM_OK)
         return;
-    row->engine = bench_engine_name(stats.engine);
+    row->engine = bench_engine_name(stats.engine, LOOM_ROWS_ON_DEVICE);
     row->load = stats.load;
     row->density = stats.density;
     if (op->grown)

@@ -238,7 +238,7 @@ static void measure(shared *all, uint32_t count)
     row.hit = 100;
     if (loom_map_stats(all->map, &stats, NULL) != LOOM_OK)
         bench_row_fail(&row, "stats: %s", loom_last_error());
-    row.engine = bench_engine_name(stats.engine);
+    row.engine = bench_engine_name(stats.engine, all->session->options->row_place);
     row.load = stats.load;
     bench_progress("threads: %s, %u callers, batches of %llu", op_names[all->op], (unsigned)count,
                    (unsigned long long)all->batch);
@@ -295,6 +295,7 @@ static void run_threads_case(bench_session *session)
     config.value_bytes = all.value_bytes;
     config.capacity = all.n;
     config.engine = options->engine;
+    config.row_place = options->row_place;
     config.concurrent_reads = options->concurrent_reads;
     const char *directory = getenv("TMPDIR");
     snprintf(all.path, sizeof all.path, "%s/loom-bench-%ld.loom", directory ? directory : "/tmp", (long)getpid());

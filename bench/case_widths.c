@@ -379,7 +379,7 @@ static void measure(widths_bench *bench, const widths_op *op, double hit)
     if (send(bench, QUERIES) != LOOM_OK || send(bench, QUERY_OFFSETS) != LOOM_OK ||
         ((finds || op->call == call_update) && call_build(bench) != LOOM_OK))
         bench_row_fail(&row, "%s", loom_last_error());
-    row.engine = bench_engine_name(bench->stats.engine);
+    row.engine = bench_engine_name(bench->stats.engine, bench->session->options->row_place);
     row.load = (double)bench->n / (double)bench->stats.slots;
     row.hit = finds ? hit : NAN;
     row.batch = bench->n;
@@ -413,6 +413,7 @@ static loom_status make_table(widths_bench *bench)
     config.max_load = bench->load;
     config.growth = 0;
     config.engine = bench->session->options->engine;
+    config.row_place = bench->session->options->row_place;
     config.layout = bench->session->options->layout;
     bench->stats = (loom_stats)LOOM_STATS_INIT;
     loom_status status = loom_map_create(bench->session->context, &config, &bench->map);

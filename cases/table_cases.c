@@ -24,6 +24,9 @@ static const table_form perfect_forms[] = {MAP_FORMS, {LOOM_TYPE_DEFAULT, 0, 0}}
 /* The rows engine has all widths. The list has those that the tests of every engine know; tests/test_rows_widths.c has
  * others. */
 static const table_form rows_forms[] = {MAP_FORMS, {LOOM_TYPE_DEFAULT, 0, 0}};
+/* Rows in host memory: few forms, since the cpu machine does with them what it does with other rows. */
+static const table_form stadium_forms[] = {
+    {LOOM_TYPE_MAP, 8, 8}, {LOOM_TYPE_SET, 8, 0}, {LOOM_TYPE_COUNTER, 8, 8}, {LOOM_TYPE_DEFAULT, 0, 0}};
 /* Filters have keys of all widths. 16 bytes stand for all widths but 4 and 8; tests/test_filter_widths.c has others. */
 static const table_form filter_forms[] = {
     {LOOM_TYPE_FILTER, 4, 0}, {LOOM_TYPE_FILTER, 8, 0}, {LOOM_TYPE_FILTER, 16, 0}, {LOOM_TYPE_DEFAULT, 0, 0}};
@@ -82,6 +85,15 @@ static const table_case own_cases[] = {
      .golden_map_capacity = 190, /* small partitions, so that some keys are displaced */
      .golden_set_capacity = 190,
      .since_format_2 = 1},
+    {.name = "stadium",
+     .engine = LOOM_ENGINE_ROWS,
+     .row_place = LOOM_ROWS_IN_HOST_MEMORY,
+     .forms = stadium_forms,
+     .largest_load = 0.95,
+     .partition_size = prime_size,
+     .golden_map_capacity = 190,
+     .golden_set_capacity = 190,
+     .since_format_2 = 1},
     {.name = "bloom", .engine = LOOM_ENGINE_BLOOM, .forms = filter_forms, .one_access = 1},
 };
 
@@ -113,10 +125,10 @@ const table_case *table_case_find(const char *name)
     return c;
 }
 
-const table_case *table_case_of(loom_engine engine)
+const table_case *table_case_of(loom_engine engine, loom_row_place place)
 {
     const table_case *c;
-    for (size_t i = 0; (c = table_case_at(i)) != NULL && c->engine != engine;)
+    for (size_t i = 0; (c = table_case_at(i)) != NULL && (c->engine != engine || c->row_place != place);)
         i++;
     return c;
 }

@@ -20,6 +20,7 @@ typedef struct table_form {
 typedef struct table_case {
     const char *name; /* loom bench --engine NAME, loom tour --engine NAME, test_NAME_… */
     loom_engine engine;
+    loom_row_place row_place;
     const table_form *forms; /* all forms of the engine, grouped by type, ended by a type of 0 */
     double largest_load;     /* highest loom_map_config.max_load; filters: 0 */
     /* A valid loom_map_config.buckets_per_partition near `about`. NULL: the library chooses. */
@@ -38,7 +39,7 @@ typedef struct table_case {
 /* In the order of the list; NULL after the last. LOOM_ENGINE_DEFAULT means the first case that has the type. */
 const table_case *table_case_at(size_t index);
 const table_case *table_case_find(const char *name); /* NULL: none */
-const table_case *table_case_of(loom_engine engine); /* never LOOM_ENGINE_DEFAULT; NULL: none */
+const table_case *table_case_of(loom_engine engine, loom_row_place place); /* never LOOM_ENGINE_DEFAULT; NULL: none */
 const table_case *table_case_default(loom_type type);
 
 int table_case_has(const table_case *c, loom_type type);

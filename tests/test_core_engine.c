@@ -133,8 +133,6 @@ TEST(test_core_engine_region_in_host_memory)
     CHECK_EQ(blocks[1], blocks[0] + 1);
     loom_map_config config = make_config(t, KEYS);
     loom_map *refused = NULL;
-    place_of_slots = LOOM__PLACE_PINNED;
-    CHECK_REFUSED(loom_map_create(context, &config, &refused), LOOM_UNSUPPORTED);
     place_of_slots = LOOM__PLACE_FILE;
     CHECK_REFUSED(loom_map_create(context, &config, &refused), LOOM_UNSUPPORTED);
     free_batch(&b);

@@ -26,10 +26,12 @@ TEST_EACH_KIND(test_open_memory_required_is_what_is_taken, .every_engine = 1)
             CHECK_OK(loom_map_memory_required(context, &config, &memory));
             CHECK_EQ(counting_requests(counter), requests); /* does not allocate */
             loom_map *map = make_map_from(context, &config);
-            CHECK_EQ(counting_bytes(counter) - context_bytes, memory.table_bytes);
+            CHECK_EQ(counting_bytes(counter) - context_bytes, memory.table_bytes + memory.host_bytes);
             CHECK_OK(loom_map_memory_used(map, &used));
             CHECK_EQ(used, memory.table_bytes);
             CHECK_EQ(map_stats(map).memory_bytes, used);
+            CHECK_EQ(map_stats(map).host_bytes, memory.host_bytes);
+            used += memory.host_bytes;
 
             /* A build takes at most the bytes that memory_required named, and releases them. */
             batch b = make_batch(t, capacities[i]);

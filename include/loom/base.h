@@ -120,7 +120,10 @@ typedef enum loom_memory_kind {
     LOOM_MEMORY_TABLE = 1, /* tables and other long-lived memory; in the machine's memory */
     /* Memory for one call, also in the machine's memory. The library releases it in the stream of
      * the call, possibly before the work of the call has ended. */
-    LOOM_MEMORY_TEMPORARY = 2
+    LOOM_MEMORY_TEMPORARY = 2,
+    /* Host memory for rows of tables (LOOM_ROWS_IN_HOST_MEMORY). The machine reads and writes it, too:
+     * for the cuda machine it is pinned and mapped, as cudaHostAlloc or cudaHostRegister make it. */
+    LOOM_MEMORY_PINNED = 3
 } loom_memory_kind;
 
 /* Where a context takes memory from. Set both functions or neither.
@@ -129,8 +132,8 @@ typedef enum loom_memory_kind {
  *   - `stream` is the stream of the call that needs the memory, for example a clone, a load or a
  *     build. It is NULL for calls without a stream (create, destroy) and for HOST memory.
  *   - Memory from `allocate` must be usable by every stream.
- *   - HOST and TABLE memory is not in use any more when `release` gets it. TEMPORARY memory may
- *     still be in use by work that is ahead in `stream`.
+ *   - HOST, TABLE and PINNED memory is not in use any more when `release` gets it. TEMPORARY memory
+ *     may still be in use by work that is ahead in `stream`.
  *   - The staging buffers of the cuda machine come from CUDA itself: 65 MiB for a context, up to
  *     194 MiB if threads call at the same time. */
 typedef struct loom_allocator {
@@ -225,6 +228,13 @@ typedef enum loom_layout {
     LOOM_LAYOUT_TOGETHER = 1, /* side by side: best if lookups find their keys and read the values */
     LOOM_LAYOUT_APART = 2     /* keys in one array, values in another: best if values are seldom read */
 } loom_layout;
+
+/* Tables of the rows engine: where rows lie, and the bytes of strings. Tags always lie where the machine
+ * works. They take 2.3 bytes for each slot and answer most lookups of absent keys by themselves. */
+typedef enum loom_row_place {
+    LOOM_ROWS_ON_DEVICE = 0,     /* where the machine works */
+    LOOM_ROWS_IN_HOST_MEMORY = 1 /* in host memory: for tables larger than the memory of a GPU */
+} loom_row_place;
 
 typedef enum loom_feature {
     LOOM_FEATURE_BUILD = 1,
@@ -365,7 +375,7 @@ typedef enum loom_insert_flags {
  * fill it in. */
 typedef struct loom_memory {
     size_t struct_size;    /* set by LOOM_MEMORY_INIT before the call */
-    uint64_t table_bytes;  /* for the life of the table, bookkeeping included */
+    uint64_t table_bytes;  /* for the life of the table, bookkeeping included; without host_bytes */
     uint64_t build_bytes;  /* in addition, in a build of `capacity` keys, or of `values` pairs */
     uint64_t status_bytes; /* instead of build_bytes, if the build has a status array */
     /* Instead of build_bytes and status_bytes, in a build or insert of `capacity` keys with
@@ -376,11 +386,13 @@ typedef struct loom_memory {
      * host memory take at most this in addition: with LOOM_IN_ORDER, in multimaps, and for byte
      * strings, which are taken to have config.string_bytes bytes. 0 on the cpu machine. */
     uint64_t host_array_bytes;
+    /* For the life of the table: rows in host memory (LOOM_ROWS_IN_HOST_MEMORY). */
+    uint64_t host_bytes;
 } loom_memory;
 
 #define LOOM_MEMORY_INIT                      \
     {                                         \
-        sizeof(loom_memory), 0, 0, 0, 0, 0, 0 \
+        sizeof(loom_memory), 0, 0, 0, 0, 0, 0, 0 \
     }
 
 /* ---- Hash ------------------------------------------------------------------------------------ */

@@ -98,11 +98,11 @@ typedef struct loom_map_config {
      * Files do not store this field. */
     double growth;
 
-    /* Most bytes that the table may take (loom_memory.table_bytes); 0: no limit. If max_load is 0
-     * and the table would take more at load factor 0.8, it gets a higher max_load, up to 0.95, and
-     * keeps it. The table grows as far as the limit allows and then refuses keys. While the table
-     * moves, the limit does not count its old memory. Files do not store this field: a loaded table
-     * has no limit (loom_map_set_memory_limit). */
+    /* Most bytes that the table may take (loom_memory.table_bytes); 0: no limit. It does not count
+     * rows in host memory. If max_load is 0 and the table would take more at load factor 0.8, it gets
+     * a higher max_load, up to 0.95, and keeps it. The table grows as far as the limit allows and
+     * then refuses keys. While the table moves, the limit does not count its old memory. Files do not
+     * store this field: a loaded table has no limit (loom_map_set_memory_limit). */
     uint64_t memory_limit;
 
     /* Perfect tables: how many keys share a code when the table is full to max_load; above 0, up to
@@ -142,12 +142,17 @@ typedef struct loom_map_config {
     /* Tables of the rows engine: keys and values side by side, or in two arrays. A file stores it,
      * and a table keeps it when it grows. Sets, and other engines: 0. */
     loom_layout layout;
+
+    /* Tables of the rows engine, which this field makes the default: rows where the machine works,
+     * or in host memory. A file stores it, and a table keeps it when it grows. On the cpu machine it
+     * changes no more than what counts as host_bytes. Multimaps, and other engines: 0. */
+    loom_row_place row_place;
 } loom_map_config;
 
 #define LOOM_MAP_CONFIG_INIT                                                                                       \
     {                                                                                                              \
         sizeof(loom_map_config), 0, 0, 0, 0.0, LOOM_ENGINE_DEFAULT, 0, 0, LOOM_TYPE_DEFAULT, 2.0, 0, 0.0, 0, 0, 0, \
-            0.0, 0, 0, 0, LOOM_LAYOUT_DEFAULT                                                                      \
+            0.0, 0, 0, 0, LOOM_LAYOUT_DEFAULT, LOOM_ROWS_ON_DEVICE                                                 \
     }
 
 /* Tells how much memory loom_map_create(config) and builds will take.
@@ -577,7 +582,7 @@ typedef struct loom_stats {
     uint64_t fullest_partition;
     uint64_t displaced;     /* keys outside of their home bucket; perfect tables: 0 */
     uint64_t longest_chain; /* most buckets that a lookup of a stored key reads */
-    uint64_t memory_bytes;
+    uint64_t memory_bytes;    /* without rows in host memory, which host_bytes tells */
     uint64_t seed;            /* of the hash (loom_hash); growth, clones and files keep it */
     double load;              /* load factor: distinct / slots */
     double accesses_per_hit;  /* buckets read per lookup of a stored key, over all keys */
@@ -591,7 +596,8 @@ typedef struct loom_stats {
      * fast as others. */
     uint64_t stashed;
     uint64_t distinct;     /* keys in the table */
-    double density;        /* bytes of keys, each once, and of values, as a share of memory_bytes */
+    /* Bytes of keys, each once, and of values, as a share of memory_bytes and host_bytes. */
+    double density;
     uint64_t longest_list; /* multimaps: most values of one key */
     uint64_t values_room;  /* multimaps: values for which there is space */
     uint64_t values_free;  /* of these: free for new values */
@@ -605,12 +611,13 @@ typedef struct loom_stats {
     /* Of this space: what erased and replaced strings left. It becomes free when the table next
      * moves (docs/guide.md, "Byte strings"). */
     uint64_t string_unused;
+    uint64_t host_bytes; /* of rows in host memory (LOOM_ROWS_IN_HOST_MEMORY) */
 } loom_stats;
 
 #define LOOM_STATS_INIT                                                                                                \
     {                                                                                                                  \
         sizeof(loom_stats), LOOM_ENGINE_DEFAULT, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, LOOM_TYPE_DEFAULT, 0, \
-            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                                                         \
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                                                      \
     }
 
 /* Measures the table; reads all of it. Allocates nothing; in multimaps as much as loom_map_verify,
@@ -653,7 +660,8 @@ typedef struct loom_activity {
  * nothing. */
 LOOM_API loom_status loom_map_activity(loom_map *map, loom_activity *activity, loom_stream stream);
 
-/* Returns the bytes that the table takes now, bookkeeping included. Allocates nothing; reader. */
+/* Returns the bytes that the table takes now, bookkeeping included, rows in host memory not
+ * (loom_stats.host_bytes). Allocates nothing; reader. */
 LOOM_API loom_status loom_map_memory_used(loom_map *map, uint64_t *bytes);
 
 /* Returns a config from which an equal, empty table can be created. Allocates nothing; reader. */

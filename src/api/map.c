@@ -39,6 +39,11 @@ static loom_status check_options(loom_context *context, const loom__engine *engi
         "layout = %d: only tables of the rows engine (LOOM_ENGINE_ROWS) have a choice of layouts; set 0, or "
         "use that engine",
         (int)config->layout);
+    RETURN_ERROR_IF(config->row_place != LOOM_ROWS_ON_DEVICE && !(engine->options & LOOM__OPTION_ROW_PLACE),
+                    LOOM_INVALID_ARGUMENT,
+                    "row_place = %d: only maps, sets and counters of the rows engine (LOOM_ENGINE_ROWS) have rows that "
+                    "may lie in host memory; set 0, or use that engine",
+                    (int)config->row_place);
     RETURN_ERROR_IF((config->first_bucket != 0 || config->bucket_growth != 0) &&
                         !(engine->options & LOOM__OPTION_BUCKETS),
                     LOOM_INVALID_ARGUMENT,
@@ -57,8 +62,7 @@ static loom_status complete_config(loom_context *context, const loom_map_config 
                     LOOM_INVALID_ARGUMENT, "type %d is not known to this version", (int)config->type);
     if (config->type == LOOM_TYPE_DEFAULT)
         config->type = LOOM_TYPE_MAP;
-    const loom__engine *engine =
-        loom__map_engine_of(config->type, config->engine, config->key_bytes, config->value_bytes);
+    const loom__engine *engine = loom__map_engine_of(config);
     RETURN_ERROR_IF(engine == NULL, LOOM_INVALID_ARGUMENT, "engine %d is not one of maps, or not known to this version",
                     (int)config->engine);
     config->engine = engine->id;
@@ -252,6 +256,7 @@ static loom_status survey_of(loom_map *map, loom__survey *survey, counted_by_tab
     stats->partitions = table->is.partitions;
     stats->buckets_per_partition = table->is.buckets;
     stats->memory_bytes = loom__handle_bytes(&map->handle);
+    stats->host_bytes = loom__table_host_bytes(table);
     stats->seed = table->is.seed;
     stats->type = table->is.type;
     if (table->engine->tell_stats != NULL)
@@ -275,7 +280,7 @@ loom_status loom_map_stats(loom_map *map, loom_stats *given, loom_stream stream)
     const double value_bytes = stats.value_bytes == LOOM_VARIABLE ? 0 : stats.value_bytes;
     stats.density =
         ((double)survey.size * key_bytes + (double)survey.pairs * value_bytes + (double)survey.string_bytes) /
-        (double)stats.memory_bytes;
+        (double)(stats.memory_bytes + stats.host_bytes);
     stats.longest_list = survey.longest_list;
     if (map->variable != 0) {
         stats.string_bytes = survey.string_bytes;

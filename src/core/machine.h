@@ -66,7 +66,8 @@ typedef struct loom__machine_ops {
      * nothing runs there any more. NULL on machines without users' kernels. */
     void (*drain)(loom__machine *machine);
 
-    /* Copy table memory to the host, from the host, and within the machine. They wait for the copy. */
+    /* Copy table memory to the host, from the host, and to other table memory. Table memory lies where the machine
+     * works, or in host memory that it reaches (LOOM_MEMORY_PINNED). They wait for the copy. */
     loom_status (*read_table)(loom__machine *machine, void *host, const void *table, size_t bytes, loom_stream stream);
     loom_status (*write_table)(loom__machine *machine, void *table, const void *host, size_t bytes, loom_stream stream);
     loom_status (*copy_table)(loom__machine *machine, void *to, const void *from, size_t bytes, loom_stream stream);

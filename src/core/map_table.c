@@ -18,11 +18,14 @@ static int is_usual_width(uint32_t bytes)
     return bytes == 4 || bytes == 8;
 }
 
-const loom__engine *loom__map_engine_of(loom_type type, uint32_t id, uint32_t key_bytes, uint32_t value_bytes)
+const loom__engine *loom__map_engine_of(const loom_map_config *config)
 {
-    const int usual = is_usual_width(key_bytes) && (value_bytes == 0 || is_usual_width(value_bytes));
-    const loom__engine *wide = id == LOOM_ENGINE_DEFAULT && !usual ? loom__engine_of_widths(type) : NULL;
-    return wide != NULL ? wide : loom__engine_of(type, id);
+    const uint32_t value_bytes = config->value_bytes;
+    const int usual = is_usual_width(config->key_bytes) && (value_bytes == 0 || is_usual_width(value_bytes));
+    const int asks = !usual || config->row_place != LOOM_ROWS_ON_DEVICE;
+    const loom__engine *wide =
+        config->engine == LOOM_ENGINE_DEFAULT && asks ? loom__engine_of_widths(config->type) : NULL;
+    return wide != NULL ? wide : loom__engine_of(config->type, config->engine);
 }
 
 loom_status loom__map_check_widths(const loom__engine *engine, loom_type type, uint32_t key_bytes, uint32_t value_bytes,
@@ -66,6 +69,7 @@ loom_status loom__map_table_measure(loom__machine *machine, const loom_map_confi
     RETURN_IF_FAILED(describe(machine, config, 0, &is));
     RETURN_IF_FAILED(loom__table_plan(machine, engine, &is, 0, &table));
     memory->table_bytes = loom__table_bytes(&table);
+    memory->host_bytes = loom__table_host_bytes(&table);
     const loom__map_kernels *kernels = kernels_of(&table);
     const uint64_t n = config->values > config->capacity ? config->values : config->capacity; /* pairs of a build */
     const uint32_t variable = loom__variable_columns(is.key_bytes, is.value_bytes);
@@ -113,8 +117,9 @@ loom__room loom__map_table_room(const loom__table *table)
 loom_map_config loom__map_table_config(const loom__table *table, loom__room room)
 {
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
-    if (table->engine->options & (LOOM__OPTION_LISTS | LOOM__OPTION_STRINGS | LOOM__OPTION_LAYOUT))
-        table->engine->tell_config(table, &config); /* most_values_per_key; most_…_bytes; layout */
+    if (table->engine->options &
+        (LOOM__OPTION_LISTS | LOOM__OPTION_STRINGS | LOOM__OPTION_LAYOUT | LOOM__OPTION_ROW_PLACE))
+        table->engine->tell_config(table, &config); /* most_values_per_key; most_…_bytes; layout; row_place */
     config.key_bytes = table->is.key_bytes;
     config.value_bytes = table->is.value_bytes;
     config.max_load = table->is.max_load;

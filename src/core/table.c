@@ -45,7 +45,7 @@ unsigned char *loom__table_state(const loom__table *table)
     return table->totals == NULL ? NULL : (unsigned char *)(table->totals + 1);
 }
 
-static const loom_memory_kind memory_kinds[LOOM__PLACES] = {LOOM_MEMORY_TABLE, LOOM_MEMORY_HOST};
+static const loom_memory_kind memory_kinds[LOOM__PLACES] = {LOOM_MEMORY_TABLE, LOOM_MEMORY_PINNED};
 
 static loom_status allocate(loom__table *table, loom_stream stream)
 {
@@ -62,19 +62,13 @@ static loom_status allocate(loom__table *table, loom_stream stream)
 loom_status loom__region_read(loom__table *table, const loom__region *region, uint64_t at, void *host, uint64_t bytes,
                               loom_stream stream)
 {
-    if (region->place == LOOM__PLACE_DEVICE)
-        return table->machine->ops->read_table(table->machine, host, region->memory + at, bytes, stream);
-    memcpy(host, region->memory + at, bytes);
-    return LOOM_OK;
+    return table->machine->ops->read_table(table->machine, host, region->memory + at, bytes, stream);
 }
 
 loom_status loom__region_write(loom__table *table, const loom__region *region, uint64_t at, const void *host,
                                uint64_t bytes, loom_stream stream)
 {
-    if (region->place == LOOM__PLACE_DEVICE)
-        return table->machine->ops->write_table(table->machine, region->memory + at, host, bytes, stream);
-    memcpy(region->memory + at, host, bytes);
-    return LOOM_OK;
+    return table->machine->ops->write_table(table->machine, region->memory + at, host, bytes, stream);
 }
 
 /* ---- tables ---- */
@@ -127,10 +121,12 @@ loom_status loom__table_plan(loom__machine *machine, const loom__engine *engine,
 
 uint64_t loom__table_bytes(const loom__table *table)
 {
-    uint64_t bytes = sizeof *table;
-    for (int p = 0; p < LOOM__PLACES; p++)
-        bytes += table->bytes[p];
-    return bytes;
+    return sizeof *table + table->bytes[LOOM__PLACE_DEVICE];
+}
+
+uint64_t loom__table_host_bytes(const loom__table *table)
+{
+    return table->bytes[LOOM__PLACE_HOST];
 }
 
 uint64_t loom__table_slots_in_all(const loom__table *table)
@@ -175,10 +171,7 @@ loom_status loom__table_clone(loom__table *table, loom__table **made, loom_strea
     loom_status status = LOOM_OK;
     for (uint32_t i = 0; i < table->region_count && status == LOOM_OK; i++) {
         const loom__region *from = &table->regions[i], *to = &twin->regions[i];
-        if (from->place == LOOM__PLACE_DEVICE)
-            status = machine->ops->copy_table(machine, to->memory, from->memory, from->bytes, stream);
-        else
-            memcpy(to->memory, from->memory, from->bytes);
+        status = machine->ops->copy_table(machine, to->memory, from->memory, from->bytes, stream);
     }
     if (status == LOOM_OK && table->engine->stashes)
         status =

@@ -28,13 +28,12 @@ typedef struct loom__description {
     uint64_t parameters[LOOM__MOST_PARAMETERS]; /* the engine's own numbers; unused ones are 0 */
 } loom__description;
 
-/* Where a region lies. The core refuses pinned host memory and files until an engine needs them. */
+/* Where a region lies. The core refuses files until an engine needs them. */
 typedef enum loom__place {
-    LOOM__PLACE_DEVICE,
-    LOOM__PLACE_HOST,
-    LOOM__PLACES, /* number of places on offer; the following ones are refused */
-    LOOM__PLACE_PINNED = LOOM__PLACES,
-    LOOM__PLACE_FILE
+    LOOM__PLACE_DEVICE, /* where the machine works */
+    LOOM__PLACE_HOST,   /* in host memory that the machine reaches, too */
+    LOOM__PLACES,       /* number of places on offer; the following ones are refused */
+    LOOM__PLACE_FILE = LOOM__PLACES
 } loom__place;
 
 /* What a region holds, and its number in files. */
@@ -92,8 +91,11 @@ void loom__table_add_state(loom__table *table, uint64_t more_bytes);
 /* The engine's part of the state region; NULL while the table has no memory. */
 unsigned char *loom__table_state(const loom__table *table);
 
-/* Bytes of a table: its host struct and its regions. */
+/* Bytes of a table: its host struct and its regions where the machine works. */
 uint64_t loom__table_bytes(const loom__table *table);
+
+/* Bytes of its regions in host memory. */
+uint64_t loom__table_host_bytes(const loom__table *table);
 
 /* Slots of all partitions. */
 uint64_t loom__table_slots_in_all(const loom__table *table);
@@ -139,9 +141,9 @@ loom_status loom__table_lend(loom__table *table, loom_map_view *view);
 
 /* ---- maps, sets, counters (map_table.c) ---- */
 
-/* The engine with this id that implements this type; NULL if there is none. LOOM_ENGINE_DEFAULT stands for the first
- * engine that implements the type, or for the first with such widths. */
-const loom__engine *loom__map_engine_of(loom_type type, uint32_t id, uint32_t key_bytes, uint32_t value_bytes);
+/* The engine of a config, whose type is set; NULL if there is none. LOOM_ENGINE_DEFAULT stands for the first engine that
+ * implements the type, or for the first with such widths and rows. */
+const loom__engine *loom__map_engine_of(const loom_map_config *config);
 
 /* OK, or `status` and a sentence if the engine has no tables of this type with these widths. */
 loom_status loom__map_check_widths(const loom__engine *engine, loom_type type, uint32_t key_bytes, uint32_t value_bytes,

@@ -29,7 +29,8 @@ static void *allocate(void *user, size_t bytes, size_t alignment, loom_memory_ki
     void *memory = NULL;
     CHECK_GT(bytes, 0);
     CHECK(alignment > 0 && (alignment & (alignment - 1)) == 0);
-    CHECK(kind == LOOM_MEMORY_HOST || kind == LOOM_MEMORY_TABLE || kind == LOOM_MEMORY_TEMPORARY);
+    CHECK(kind == LOOM_MEMORY_HOST || kind == LOOM_MEMORY_TABLE || kind == LOOM_MEMORY_TEMPORARY ||
+          kind == LOOM_MEMORY_PINNED);
     CHECK(stream == NULL);
     pthread_mutex_lock(&c->lock);
     c->requests++;

@@ -35,6 +35,7 @@ loom_map_config make_config(const test_run *t, uint64_t capacity)
     config.type = config.value_bytes ? LOOM_TYPE_DEFAULT : LOOM_TYPE_SET;
     config.capacity = capacity;
     config.engine = t->engine;
+    config.row_place = t->table ? t->table->row_place : LOOM_ROWS_ON_DEVICE;
     config.growth = 0;
     return config;
 }

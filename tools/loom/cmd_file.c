@@ -78,11 +78,13 @@ static int print_stats(const char *path, loom_map *map)
                        : stats.type == LOOM_TYPE_COUNTER  ? "counter"
                        : stats.type == LOOM_TYPE_MULTIMAP ? "multimap"
                                                           : "map";
-    printf("%s: a %s, engine %s\n", path, type, bench_engine_name(stats.engine));
+    printf("%s: a %s, engine %s\n", path, type, bench_engine_name(stats.engine, LOOM_ROWS_ON_DEVICE));
     print_width("key bytes", stats.key_bytes, config.most_key_bytes);
     print_width("value bytes", stats.value_bytes, config.most_value_bytes);
     if (config.layout != LOOM_LAYOUT_DEFAULT && stats.value_bytes != 0)
         printf("  keys and values        %s\n", config.layout == LOOM_LAYOUT_APART ? "apart" : "together");
+    if (config.row_place == LOOM_ROWS_IN_HOST_MEMORY)
+        printf("  rows                   in host memory\n");
     printf("  keys                   %" PRIu64 "\n", stats.distinct);
     if (stats.key_bytes == LOOM_VARIABLE || stats.value_bytes == LOOM_VARIABLE)
         print_strings(&stats);
@@ -103,6 +105,8 @@ static int print_stats(const char *path, loom_map *map)
     printf("  accesses per hit       %.4f\n", stats.accesses_per_hit);
     printf("  accesses per miss      %.4f\n", stats.accesses_per_miss);
     printf("  memory bytes           %" PRIu64 "\n", stats.memory_bytes);
+    if (stats.host_bytes > 0)
+        printf("  bytes of host memory   %" PRIu64 "\n", stats.host_bytes);
     printf("  density                %.4f\n", stats.density);
     printf("  seed                   0x%016" PRIx64 "\n", stats.seed);
     return TOOL_OK;

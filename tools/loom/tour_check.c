@@ -61,6 +61,7 @@ loom_map_config tour_config(const tour *t, uint64_t capacity)
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
     config.type = t->type;
     config.engine = t->table->engine;
+    config.row_place = t->table->row_place;
     config.key_bytes = t->key_bytes;
     config.value_bytes = t->value_bytes;
     config.capacity = capacity;

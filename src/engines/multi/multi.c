@@ -163,7 +163,7 @@ void loom__multi_lay_out(loom__table *table)
     const uint64_t bytes = multi_room(table->is.parameters[MULTI_VALUES]) * table->is.value_bytes;
     loom__open_lay_out(table, directory_kind(table), sizeof(loom__multi_totals));
     if (row_bytes_of(&table->is) > 0)
-        loom__rows_add_region(table, row_bytes_of(&table->is));
+        loom__rows_add_region(table, LOOM__PLACE_DEVICE, row_bytes_of(&table->is));
     loom__table_add_region(table, LOOM__SECTION_VALUES, bytes > 0 ? bytes : OPEN_LINE_BYTES, HEAP_UNIT);
 }
 

@@ -108,6 +108,7 @@ typedef struct loom__rows_view {
      * surveyed lies there. Otherwise NULL. */
     uint64_t *piece_map;
     open_share *share; /* of the thread that has this copy of the struct; NULL: pieces are taken one by one */
+    uint32_t in_host_memory; /* rows and heap lie there: bulk calls choose how to reach them. Not in device views */
 } loom__rows_view;
 
 LOOM_BOTH const loom__rows_view *open_rows_of(const loom__open_view *view)

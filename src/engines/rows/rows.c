@@ -25,6 +25,10 @@
  * padding, and what reads keys alone passes over no values: contains, rows with another key of the same tag, growth
  * that hashes keys.
  *
+ * Rows may lie in host memory (loom_row_place), and so may the heap. The lines stay where the machine works: they are the
+ * paper's ticket board. They answer a lookup of an absent key without a row, and an insertion reads a row only where a
+ * tag matches. The paper never looks, and so stores equal keys twice.
+ *
  * Partitions have as many slots as the load factor needs (open_shape.c), but otherwise no more than ROWS_CACHED_BYTES
  * hold: a thread fills one partition, lines and rows, in its L2 cache. Rows of more than some 600 bytes pass that. */
 #include "engines/rows/rows.h"
@@ -51,8 +55,8 @@ enum {
 static const uint64_t MOST_HEAP_BYTES = (uint64_t)1 << 48;
 
 /* The parameters of a table. The first three are those of tables with strings; otherwise 0. LAYOUT is 0: keys and
- * values together; or 1: apart. */
-enum { HEAP_BYTES, MOST_KEY_BYTES, MOST_VALUE_BYTES, LAYOUT, PARAMETERS };
+ * values together; or 1: apart. ROW_PLACE is a loom_row_place. */
+enum { HEAP_BYTES, MOST_KEY_BYTES, MOST_VALUE_BYTES, LAYOUT, ROW_PLACE, PARAMETERS };
 
 _Static_assert(offsetof(loom__rows_view, heap) <= sizeof((loom_map_view *)0)->table,
                "a device view has room for all that tables without strings need");
@@ -73,6 +77,11 @@ static loom__slot_kind kind_of(const loom__description *is)
 static uint32_t is_apart(const loom__description *is)
 {
     return is->parameters[LAYOUT] != 0;
+}
+
+static loom__place place_of(const loom__description *is)
+{
+    return is->parameters[ROW_PLACE] == LOOM_ROWS_IN_HOST_MEMORY ? LOOM__PLACE_HOST : LOOM__PLACE_DEVICE;
 }
 
 /* Bytes of a row in the region of rows, and in that of values: 0 if there is no such region. */
@@ -108,13 +117,17 @@ static loom_status check_widths(loom_type type, uint32_t key_bytes, uint32_t val
     return LOOM_OK;
 }
 
-/* Checks the layout and the numbers about strings, of a config or a file. */
+/* Checks the layout, the place of rows and the numbers about strings, of a config or a file. */
 static loom_status check_numbers(const loom__description *is, loom_status status)
 {
     const uint64_t *of = is->parameters;
     const uint32_t variable = variable_columns(is);
     RETURN_ERROR_IF(of[LAYOUT] > 1, status, "the layout of a table has number 0 or 1, not %llu",
                     (unsigned long long)of[LAYOUT]);
+    RETURN_ERROR_IF(of[ROW_PLACE] > LOOM_ROWS_IN_HOST_MEMORY, status,
+                    "row_place = %llu is not known to this version; it is LOOM_ROWS_ON_DEVICE or "
+                    "LOOM_ROWS_IN_HOST_MEMORY",
+                    (unsigned long long)of[ROW_PLACE]);
     RETURN_ERROR_IF(
         of[LAYOUT] == 1 && is->value_bytes == 0, status,
         "LOOM_LAYOUT_APART: a set has keys alone, and nothing that could lie apart from them; set layout to "
@@ -161,6 +174,7 @@ static loom_status choose(loom__machine *machine, const void *any_config, loom__
                     "layout = %d is not known to this version; it is LOOM_LAYOUT_TOGETHER, LOOM_LAYOUT_APART, or 0",
                     (int)config->layout);
     is->parameters[LAYOUT] = config->layout == LOOM_LAYOUT_APART;
+    is->parameters[ROW_PLACE] = (uint64_t)config->row_place;
     (void)machine;
     is->parameters[HEAP_BYTES] =
         config->string_bytes < MOST_HEAP_BYTES ? open_piece_of(config->string_bytes) : config->string_bytes;
@@ -197,23 +211,27 @@ static uint64_t heap_bytes(const loom__table *table)
     return bytes > LEAST_HEAP ? bytes : LEAST_HEAP;
 }
 
-void loom__rows_add_region(loom__table *table, uint32_t row_bytes)
+static void add_rows(loom__table *table, loom__place place, loom__section section, uint32_t row_bytes)
 {
     const uint64_t unit = table->is.buckets * rows_of_bucket(row_bytes);
-    loom__table_add_region(table, LOOM__SECTION_ROWS, table->is.partitions * unit, unit);
+    loom__table_add_region_at(table, place, section, table->is.partitions * unit, unit);
+}
+
+void loom__rows_add_region(loom__table *table, loom__place place, uint32_t row_bytes)
+{
+    add_rows(table, place, LOOM__SECTION_ROWS, row_bytes);
 }
 
 static void lay_out(loom__table *table)
 {
     const int strings = kind_of(&table->is) == SLOT_STRING;
     loom__open_lay_out(table, kind_of(&table->is), strings ? sizeof(loom__string_totals) : 0);
-    loom__rows_add_region(table, row_bytes_of(&table->is));
-    if (is_apart(&table->is)) {
-        const uint64_t unit = table->is.buckets * rows_of_bucket(value_bytes_of(&table->is));
-        loom__table_add_region(table, LOOM__SECTION_ROW_VALUES, table->is.partitions * unit, unit);
-    }
+    const loom__place place = place_of(&table->is);
+    loom__rows_add_region(table, place, row_bytes_of(&table->is));
+    if (is_apart(&table->is))
+        add_rows(table, place, LOOM__SECTION_ROW_VALUES, value_bytes_of(&table->is));
     if (strings)
-        loom__table_add_region(table, LOOM__SECTION_STRINGS, heap_bytes(table), HEAP_UNIT);
+        loom__table_add_region_at(table, place, LOOM__SECTION_STRINGS, heap_bytes(table), HEAP_UNIT);
 }
 
 static void attach(loom__table *table)
@@ -223,6 +241,7 @@ static void attach(loom__table *table)
     unsigned char *more = loom__open_attach(table, kind_of(is));
     open_set_rows(view, variable_columns(is), loom__row_width(is->key_bytes), loom__row_width(is->value_bytes),
                   is_apart(is), table->regions[ROWS_REGION].memory, table->regions[ROWS_REGION + 1].memory);
+    view->in_host_memory = place_of(is) == LOOM__PLACE_HOST;
     if (kind_of(is) != SLOT_STRING)
         return;
     view->heap = table->regions[ROWS_REGION + 1 + is_apart(is)].memory;
@@ -269,6 +288,7 @@ static loom_status used_bytes(loom__table *table, const loom__region *region, ui
 static void tell_config(const loom__table *table, loom_map_config *config)
 {
     config->layout = is_apart(&table->is) ? LOOM_LAYOUT_APART : LOOM_LAYOUT_TOGETHER;
+    config->row_place = (loom_row_place)table->is.parameters[ROW_PLACE];
     config->string_bytes = table->is.parameters[HEAP_BYTES];
     config->most_key_bytes = table->is.parameters[MOST_KEY_BYTES];
     config->most_value_bytes = table->is.parameters[MOST_VALUE_BYTES];
@@ -357,7 +377,7 @@ const loom__engine loom__rows_engine = {
     .types = 1 << LOOM_TYPE_MAP | 1 << LOOM_TYPE_SET | 1 << LOOM_TYPE_COUNTER,
     .layout_version = ROWS_LAYOUT_VERSION,
     .parameters = PARAMETERS,
-    .options = LOOM__OPTION_STRINGS | LOOM__OPTION_LAYOUT,
+    .options = LOOM__OPTION_STRINGS | LOOM__OPTION_LAYOUT | LOOM__OPTION_ROW_PLACE,
     .view_layout = LOOM_ROWS_VIEW_LAYOUT,
     .check_view = check_view,
     .most_values = (uint64_t)1 << 48,

@@ -1,7 +1,7 @@
 #ifndef LOOM_ROWS_H
 #define LOOM_ROWS_H
 
-#include "core/engine.h"
+#include "core/table.h"
 #include "core/slot_kind.h"
 
 extern const loom__engine loom__rows_engine;
@@ -15,6 +15,6 @@ loom_status loom__rows_choose_sized(const loom_map_config *config, loom__slot_ki
 loom_status loom__rows_check_sized(const loom__description *is, uint32_t row_bytes);
 
 /* The same: adds the region of the rows. */
-void loom__rows_add_region(loom__table *table, uint32_t row_bytes);
+void loom__rows_add_region(loom__table *table, loom__place place, uint32_t row_bytes);
 
 #endif

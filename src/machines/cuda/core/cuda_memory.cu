@@ -1,15 +1,76 @@
-/* Memory comes from two pools. Between calls they keep some memory that nobody uses, which saves unmapping it and
+/* Device memory comes from two pools. Between calls they keep some memory that nobody uses, which saves unmapping it and
  * mapping it again: giving 0.6 GB back takes a millisecond, in which a GPU inserts 10^7 keys. If an allocation fails,
  * they give up what they keep.
  *   temporary  in stream order. Otherwise every build would wait for the device. Keeps up to 1 / TEMPORARY_SHARE of the
  *              device's memory
  *   tables     tables and arrays: usable at once in any stream, and given back when the device is idle, as with
- *              cudaMalloc and cudaFree. Keeps up to 1 / TABLE_SHARE of the device's memory beside what is in use */
+ *              cudaMalloc and cudaFree. Keeps up to 1 / TABLE_SHARE of the device's memory beside what is in use
+ *
+ * Pinned memory for rows consists of huge pages, where the system has them: the host's threads gather rows at random,
+ * and with pages of 4 KiB they would wait for page tables. */
 #include "machines/cuda/core/cuda_state.cuh"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 enum { TEMPORARY_SHARE = 32, TABLE_SHARE = 64 };
+
+/* ---- pinned memory ---- */
+
+const size_t HUGE_PAGE = 2 << 20, PAGE = 4096, TOUCHED_BYTES = 64 << 20;
+
+static size_t whole_pages(size_t bytes)
+{
+    return (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+}
+
+struct touched_memory {
+    volatile unsigned char *at;
+    size_t bytes;
+};
+
+/* Makes the system provide the pages of one piece. */
+static void touch_piece(void *argument, uint64_t index)
+{
+    const touched_memory *memory = (const touched_memory *)argument;
+    const size_t begin = index * TOUCHED_BYTES, left = memory->bytes - begin;
+    for (size_t at = 0; at < (left < TOUCHED_BYTES ? left : TOUCHED_BYTES); at += PAGE)
+        memory->at[begin + at] = 0;
+}
+
+/* All host threads provide the pages, which takes most of the time. */
+static void *allocate_pinned(const cuda_state *cuda, size_t bytes)
+{
+    void *memory = NULL;
+    const size_t all = whole_pages(bytes);
+    if (bytes < HUGE_PAGE)
+        return cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped) == cudaSuccess ? memory : NULL;
+    if (posix_memalign(&memory, HUGE_PAGE, all) != 0)
+        return NULL;
+    madvise(memory, all, MADV_HUGEPAGE);
+    touched_memory touched = {(unsigned char *)memory, all};
+    cuda->host->ops->host_parallel(cuda->host, (all + TOUCHED_BYTES - 1) / TOUCHED_BYTES, touch_piece, &touched);
+    if (cudaHostRegister(memory, all, cudaHostRegisterPortable | cudaHostRegisterMapped) == cudaSuccess)
+        return memory;
+    free(memory);
+    return NULL;
+}
+
+/* Waits for the device, whose kernels may use the memory. */
+static void release_pinned(const cuda_state *cuda, void *memory, size_t bytes)
+{
+    const cuda_device_scope scope(cuda);
+    cudaDeviceSynchronize();
+    if (bytes < HUGE_PAGE) {
+        cudaFreeHost(memory);
+    } else {
+        cudaHostUnregister(memory);
+        free(memory);
+    }
+    cudaGetLastError(); /* if one of these failed, the device is lost; the next step reports it */
+}
+
+/* ---- device memory ---- */
 
 static cudaError_t allocate_table(const cuda_state *cuda, void **memory, size_t bytes)
 {
@@ -47,6 +108,12 @@ static void *allocate(void *user, size_t bytes, size_t alignment, loom_memory_ki
     if (kind == LOOM_MEMORY_HOST)
         return posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, bytes) == 0 ? memory
                                                                                                             : NULL;
+    if (kind == LOOM_MEMORY_PINNED) {
+        const cuda_device_scope scope(cuda);
+        memory = allocate_pinned(cuda, bytes);
+        cudaGetLastError(); /* if it failed, the next step need not report it */
+        return memory;
+    }
     /* device memory is aligned to at least 256 bytes */
     cudaError_t error = allocate_on_device(cuda, &memory, bytes, kind, (cudaStream_t)stream);
     if (error == cudaErrorMemoryAllocation && cuda->tables != NULL) {
@@ -66,9 +133,10 @@ static void *allocate(void *user, size_t bytes, size_t alignment, loom_memory_ki
 static void release(void *user, void *memory, size_t bytes, loom_memory_kind kind, loom_stream stream)
 {
     const cuda_state *cuda = (const cuda_state *)user;
-    (void)bytes;
     if (kind == LOOM_MEMORY_HOST) {
         free(memory);
+    } else if (kind == LOOM_MEMORY_PINNED) {
+        release_pinned(cuda, memory, bytes);
     } else if (cuda->tables == NULL) {
         cudaFree(memory);
     } else if (kind == LOOM_MEMORY_TEMPORARY) {
