@@ -49,6 +49,13 @@
 #define BENCH_LINE                   64 /* bytes of a bucket */
 #define BENCH_SECTOR                 32 /* bytes that a device fetches at least */
 
+/* The case `stadium`. */
+#define BENCH_STADIUM_LOAD       0.8
+#define BENCH_STADIUM_HITS       100, 50, 0
+#define BENCH_STADIUM_BATCHES    UINT64_C(100000), UINT64_C(1000000), UINT64_C(10000000), UINT64_C(100000000)
+#define BENCH_STADIUM_MOST_BATCH UINT64_C(100000000)
+#define BENCH_STADIUM_ROW        16 /* bytes of an access that the limits of lookups measure */
+
 /* Filters. */
 #define BENCH_DEFAULT_FILTER_N_ON_DEVICE (UINT64_C(1) << 27) /* smaller ones fit the caches of a GPU */
 #define BENCH_DEFAULT_BITS_PER_KEY       4, 8, 12, 16, 20, 24
@@ -78,6 +85,9 @@
 #define BENCH_LIMIT_SHARE_OF_MEMORY 2                   /* a device: half of its memory */
 #define BENCH_LIMIT_SHARE_OF_HOST   8                   /* a host: one eighth, since others use it too */
 #define BENCH_LIMIT_LINK            (UINT64_C(1) << 30) /* bytes of host memory over which the link is measured */
+#define BENCH_LIMIT_HOST_FOOTPRINTS UINT64_C(1) << 30, UINT64_C(1) << 33, UINT64_C(1) << 35 /* the same for rows */
+#define BENCH_LIMIT_ROW_BYTES       16, 64
+#define BENCH_LIMIT_SHARE_OF_HOST_FOR_ROWS 3
 
 /* The smallest array that a limit can be measured over; smaller tables are compared with it. */
 #define BENCH_LIMIT_SMALLEST UINT64_C(4096)

@@ -63,5 +63,6 @@ extern const bench_case bench_case_filter;
 extern const bench_case bench_case_multi;
 extern const bench_case bench_case_threads;
 extern const bench_case bench_case_widths;
+extern const bench_case bench_case_stadium;
 
 #endif

@@ -33,6 +33,15 @@ void bench_limit_name(loom_limit_kind kind, uint32_t access_bytes, char name[32]
     case LOOM_LIMIT_HOST_RANDOM_READ:
         snprintf(name, 32, "host_random_read_%u", (unsigned)access_bytes);
         return;
+    case LOOM_LIMIT_TO_HOST_COPY:
+        snprintf(name, 32, "to_host_copy");
+        return;
+    case LOOM_LIMIT_HOST_ORDERED_READ:
+        snprintf(name, 32, "host_ordered_read_%u", (unsigned)access_bytes);
+        return;
+    case LOOM_LIMIT_HOST_GATHER:
+        snprintf(name, 32, "host_gather_%u", (unsigned)access_bytes);
+        return;
     }
     snprintf(name, 32, "unknown");
 }

@@ -14,7 +14,7 @@ typedef struct bench_limits {
 } bench_limits;
 
 /* Returns the limit, measured at most BENCH_LIMIT_FRESH_SECONDS ago.
- *   access_bytes   for LOOM_LIMIT_RANDOM_READ; 0 for the others
+ *   access_bytes   for reads and gathers; 0 for the others
  * Status: that of loom_measure_limit, or OUT_OF_MEMORY. */
 loom_status bench_limits_get(bench_limits *limits, loom_context *context, loom_limit_kind kind, uint32_t access_bytes,
                              uint64_t footprint_bytes, loom_limit *limit);

@@ -6,9 +6,17 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <unistd.h>
 
 static const uint64_t footprints[] = {BENCH_LIMIT_FOOTPRINTS};
 static const uint32_t access_bytes[] = {BENCH_LIMIT_ACCESS_BYTES};
+static const uint64_t host_footprints[] = {BENCH_LIMIT_HOST_FOOTPRINTS};
+static const uint32_t row_bytes[] = {BENCH_LIMIT_ROW_BYTES};
+
+static uint64_t host_memory(void)
+{
+    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
 
 static void measure(bench_session *session, loom_limit_kind kind, uint32_t bytes, uint64_t footprint)
 {
@@ -21,7 +29,7 @@ static void measure(bench_session *session, loom_limit_kind kind, uint32_t bytes
         bench_row_fail(&row, "%s", loom_last_error());
     else if (!(limit.rate > 0))
         bench_row_fail(&row, "the rate is %g", limit.rate);
-    else if (kind == LOOM_LIMIT_COPY || kind == LOOM_LIMIT_HOST_COPY)
+    else if (kind == LOOM_LIMIT_COPY || kind == LOOM_LIMIT_HOST_COPY || kind == LOOM_LIMIT_TO_HOST_COPY)
         row.gbps = limit.rate * 1e-9;
     else
         row.mops = limit.rate * 1e-6;
@@ -48,8 +56,18 @@ static void run_limits(bench_session *session)
     if (!device)
         return;
     measure(session, LOOM_LIMIT_HOST_COPY, 0, BENCH_LIMIT_LINK);
+    measure(session, LOOM_LIMIT_TO_HOST_COPY, 0, BENCH_LIMIT_LINK);
     for (size_t j = 0; j < sizeof access_bytes / sizeof *access_bytes; j++)
         measure(session, LOOM_LIMIT_HOST_RANDOM_READ, access_bytes[j], BENCH_LIMIT_LINK);
+    for (size_t i = 0; i < sizeof host_footprints / sizeof *host_footprints; i++) {
+        if (host_footprints[i] > host_memory() / BENCH_LIMIT_SHARE_OF_HOST_FOR_ROWS)
+            break;
+        for (size_t j = 0; j < sizeof row_bytes / sizeof *row_bytes; j++) {
+            measure(session, LOOM_LIMIT_HOST_RANDOM_READ, row_bytes[j], host_footprints[i]);
+            measure(session, LOOM_LIMIT_HOST_ORDERED_READ, row_bytes[j], host_footprints[i]);
+            measure(session, LOOM_LIMIT_HOST_GATHER, row_bytes[j], host_footprints[i]);
+        }
+    }
 }
 
 const bench_case bench_case_limits = {.name = "limits",

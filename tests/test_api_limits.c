@@ -57,10 +57,18 @@ TEST(test_api_measure_limit_wrong_arguments)
     limit.footprint_bytes = 1 << 20;
     limit.kind = (loom_limit_kind)0;
     CHECK_REFUSED(loom_measure_limit(context, &limit), LOOM_INVALID_ARGUMENT);
-    limit.kind = (loom_limit_kind)7;
+    limit.kind = (loom_limit_kind)10;
     CHECK_REFUSED(loom_measure_limit(context, &limit), LOOM_INVALID_ARGUMENT);
-    limit.kind = LOOM_LIMIT_HOST_COPY; /* the cpu machine has no link */
-    CHECK_REFUSED(loom_measure_limit(context, &limit), LOOM_UNSUPPORTED);
+    static const loom_limit_kind of_the_link[] = {LOOM_LIMIT_HOST_COPY, LOOM_LIMIT_TO_HOST_COPY,
+                                                  LOOM_LIMIT_HOST_RANDOM_READ, LOOM_LIMIT_HOST_ORDERED_READ,
+                                                  LOOM_LIMIT_HOST_GATHER};
+    for (size_t i = 0; i < sizeof of_the_link / sizeof of_the_link[0]; i++) { /* the cpu machine has none */
+        limit.kind = of_the_link[i];
+        CHECK_REFUSED(loom_measure_limit(context, &limit), LOOM_UNSUPPORTED);
+        limit.access_bytes = 7;
+        CHECK_REFUSED_EITHER(loom_measure_limit(context, &limit), LOOM_UNSUPPORTED, LOOM_INVALID_ARGUMENT);
+        limit.access_bytes = 64;
+    }
     limit.kind = LOOM_LIMIT_ANSWERED_READ;
     CHECK_REFUSED(loom_measure_limit(context, &limit), LOOM_UNSUPPORTED);
     limit.kind = LOOM_LIMIT_RANDOM_READ;

@@ -1,6 +1,7 @@
 /* Tables of the rows engine with keys and values of any width, against a plain reference. The tests of every engine run
  * for it, too, with keys and values of 4 and 8 bytes. */
 #include "engines/open/open_rows.h"
+#include "harness/cuda_driver.h"
 #include "harness/map_fixture.h"
 
 #include <stdio.h>
@@ -12,6 +13,7 @@
 typedef struct universe {
     uint32_t key_bytes, value_bytes;
     loom_layout layout;
+    loom_row_place place;
     uint64_t count;
     unsigned char *keys; /* [count], all different */
     uint8_t *present;    /* [count] */
@@ -135,6 +137,7 @@ static loom_map_config rows_config(const universe *u, uint64_t capacity)
     config.engine = LOOM_ENGINE_ROWS;
     config.capacity = capacity;
     config.layout = u->layout;
+    config.row_place = u->place;
     return config;
 }
 
@@ -271,13 +274,23 @@ static void reload(test_run *t, loom_context *context, loom_map **map)
     CHECK_OK(loom_map_load(context, test_path(t, "rows"), map, NULL));
 }
 
+/* From now on, rows in host memory are reached in some way, through buffers of some size. */
+static void draw_route(test_run *t, loom_context *context, loom_map *map)
+{
+    static const uint64_t buffers[] = {0, 1 << 14, 1 << 18}, chunks[] = {0, 7, 100};
+    CHECK_OK(loom_map_set_row_route(map, (loom_row_route)random_below(&t->random, LOOM_ROW_ROUTE_STREAMED + 1)));
+    cuda_set_row_buffers(context, buffers[random_below(&t->random, 3)], chunks[random_below(&t->random, 3)]);
+}
+
 static void change(test_run *t, loom_context *context, loom_map **map, universe *u, uint64_t most)
 {
     const uint64_t choice = random_below(&t->random, 12), n = 1 + random_below(&t->random, most);
     rows_batch b = draw_batch(t, u, n, 0), repeated = draw_batch(t, u, n, 1);
     loom_map *clone;
-    test_note("%u + %u bytes, layout %d, choice %d, %llu keys", u->key_bytes, u->value_bytes, (int)u->layout,
-              (int)choice, (unsigned long long)n);
+    test_note("%u + %u bytes, layout %d, place %d, choice %d, %llu keys", u->key_bytes, u->value_bytes, (int)u->layout,
+              (int)u->place, (int)choice, (unsigned long long)n);
+    if (u->place == LOOM_ROWS_IN_HOST_MEMORY && t->machine == LOOM_MACHINE_CUDA)
+        draw_route(t, context, *map);
     switch (choice) {
     case 0:
         insert_rows(*map, u, &b, LOOM_KEEP, 0);
@@ -340,6 +353,7 @@ TEST(test_rows_model_of_any_width, .every_machine = 1, .timeout_seconds = 240, .
         const uint64_t wanted = value_bytes > 1000 ? (t->quick ? 60 : 200) : t->quick ? 1500 : 20000;
         universe u = make_universe(key_bytes, value_bytes, wanted);
         u.layout = (loom_layout)all_forms[form][2];
+        u.place = (loom_row_place)random_below(&t->random, 2);
         loom_context *context = make_context(t);
         loom_map_config config = rows_config(&u, 1 + random_below(&t->random, u.count));
         loom_map *map = make_map_from(context, &config);

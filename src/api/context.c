@@ -157,9 +157,10 @@ loom_status loom_measure_limit(loom_context *context, loom_limit *given)
     loom_limit own = LOOM_LIMIT_INIT, *limit = &own;
     RETURN_ERROR_IF(context == NULL || given == NULL, LOOM_INVALID_ARGUMENT, "context or limit is NULL");
     RETURN_IF_FAILED(loom__struct_in(&loom__struct_limit, &own, given));
-    RETURN_ERROR_IF(limit->kind < LOOM_LIMIT_COPY || limit->kind > LOOM_LIMIT_ANSWERED_READ, LOOM_INVALID_ARGUMENT,
+    RETURN_ERROR_IF(limit->kind < LOOM_LIMIT_COPY || limit->kind > LOOM_LIMIT_HOST_GATHER, LOOM_INVALID_ARGUMENT,
                     "limit kind %d is not known to this version", (int)limit->kind);
-    int reads = limit->kind == LOOM_LIMIT_RANDOM_READ || limit->kind == LOOM_LIMIT_HOST_RANDOM_READ;
+    int reads = limit->kind == LOOM_LIMIT_RANDOM_READ || limit->kind == LOOM_LIMIT_HOST_RANDOM_READ ||
+                limit->kind == LOOM_LIMIT_HOST_ORDERED_READ || limit->kind == LOOM_LIMIT_HOST_GATHER;
     uint32_t width = limit->access_bytes;
     RETURN_ERROR_IF(reads && (width < 8 || width > 128 || (width & (width - 1)) != 0), LOOM_INVALID_ARGUMENT,
                     "access_bytes = %u: reads are of 8, 16, 32, 64 or 128 bytes", width);

@@ -4,6 +4,7 @@
 
 #include "api/handle.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 typedef loom_status (*loom__map_work)(loom__table *table, const loom__batch *batch); /* core/table.h */
@@ -32,6 +33,11 @@ struct loom_map {
     uint64_t growths, upkeeps;
     double growth_seconds;
     loom_route last_route;
+    /* Tables with rows in host memory. `row_route` changes only inside the gate, as a writer. Lookups that run beside
+     * each other write `explained`, with the lock. */
+    loom_row_route row_route;
+    loom_explanation explained;
+    pthread_mutex_t explained_lock;
 };
 
 /* Makes a map of a table. After a failure the table is destroyed. */
@@ -163,6 +169,9 @@ void loom__parts_end(loom__parts *parts, uint64_t done, loom_stream stream);
 
 /* Counts a call for loom_map_activity. Inside the gate. */
 void loom__map_note_call(loom_map *map, loom__access access, uint64_t n, loom_route route);
+
+/* Keeps what loom_map_explain tells (map_row_route.c). */
+void loom__map_note_explanation(loom_map *map, const loom_explanation *explained);
 
 /* What a call without a result returns. `why`: a sentence that follows that of FULL, or "". */
 loom_status loom__map_status_of(const loom_map *map, const loom_result *outcome, const char *why);

@@ -148,10 +148,15 @@ loom_status loom__map_run_rows(loom_map *map, loom__map_work work, loom__batch *
     else
         RETURN_IF_FAILED(loom__handle_enter(&map->handle, order_of(map, access), batch->stream));
     loom_route route = LOOM_ROUTE_DIRECTLY;
+    loom_explanation explained = LOOM_EXPLANATION_INIT;
     batch->route = &route;
+    batch->row_route = map->row_route;
+    batch->explained = &explained;
     loom_status status = grows ? run_with_growth(map, work, batch) : work(map->handle.table, batch);
     if (status == LOOM_OK)
         loom__map_note_call(map, access, batch->n, route);
+    if (explained.route != LOOM_ROW_ROUTE_NONE)
+        loom__map_note_explanation(map, &explained);
     if (access == LOOM__ACCESS_FIND) { /* a lookup without a result was waited for */
         if (given == NULL && status == LOOM_OK && batch->n > 0)
             loom__handle_leave_ended(&map->handle, access, batch->stream);

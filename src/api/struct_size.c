@@ -17,6 +17,7 @@ const loom__struct loom__struct_stats = KIND(loom_stats, stashed);
 const loom__struct loom__struct_activity = KIND(loom_activity, reserved);
 const loom__struct loom__struct_filter_config = KIND(loom_filter_config, bytes);
 const loom__struct loom__struct_filter_report = KIND(loom_filter_report, designed_rate);
+const loom__struct loom__struct_explanation = KIND(loom_explanation, seconds);
 const loom__struct loom__struct_limit = KIND(loom_limit, shape);
 
 static size_t size_of(const void *any)

@@ -6,6 +6,7 @@
 #include "core/combine.h"
 #include "core/strings.h"
 #include "loom/loom.h"
+#include "loom/measure.h"
 
 typedef enum loom__write {
     LOOM__WRITE_KEEP,
@@ -55,6 +56,9 @@ typedef struct loom__batch {
     uint64_t string_bytes;    /* insertions and updates: most bytes that the batch may take from the heap */
     loom__no_bytes *no_bytes; /* on the host; NULL: nobody asks. Rows that were refused for lack of them */
     loom_route *route;        /* on the host; NULL: nobody asks. Insertions that do not go directly set it */
+    /* Tables with rows in host memory. */
+    loom_row_route row_route;    /* NONE: the machine chooses */
+    loom_explanation *explained; /* on the host; NULL: nobody asks */
     loom_result *result;
     loom_stream stream;
 } loom__batch;

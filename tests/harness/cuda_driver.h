@@ -30,6 +30,10 @@ void cuda_lose_device(uint64_t steps);
  * take. */
 void cuda_set_slice(loom_context *context, uint64_t keys);
 
+/* Tables with rows in host memory: the bytes of buffers for rows on their way, and how many keys' rows the host gathers
+ * at a time. 0: as usual. */
+void cuda_set_row_buffers(loom_context *context, uint64_t bytes, uint64_t keys);
+
 /* A function that the cuda machine's module has for tests (machines/cuda/core/cuda_trial.h). */
 void *cuda_module_function(const char *name);
 

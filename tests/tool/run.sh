@@ -178,7 +178,7 @@ ranged --value-bytes 'a number of bytes from 1 to 65536' 1 65536 0 65537
 ranged --lanes '0, 1, 2, 4 or 8' 0 8 3 16
 ranged --n 'a number of keys from 1 to 2^31 such as 2^22 or 1M' 1 2^31 0 2^32 tour
 ranged --seed 'a number from 0 to 2^64 - 1' 0 18446744073709551615 - 18446744073709551616 tour
-refused tool_range_nothing_after 'Name at least one case: limits, map, perfect, filter, multi, threads, widths.' bench --n 1
+refused tool_range_nothing_after 'Name at least one case: limits, map, perfect, filter, multi, threads, widths, stadium.' bench --n 1
 refused tool_range_no_value '--repeat wants a number from 1 to 1000 after it.' bench map --repeat
 
 many=$(printf '0.5,%.0s' {1..31})0.5
@@ -224,8 +224,8 @@ unused_by_ops() {
         "No operation that would run uses $option; leave it out, or let --ops name one that does: $ops." "$@"
 }
 
-tables='map, perfect, filter, multi and widths' all='map, perfect, filter, multi, threads and widths'
-loaded='map, perfect, multi and widths' engines='map, perfect, filter, multi, threads and widths'
+tables='map, perfect, filter, multi, widths and stadium' all='map, perfect, filter, multi, threads, widths and stadium'
+loaded='map, perfect, multi, widths and stadium' engines='map, perfect, filter, multi, threads, widths and stadium'
 unused limits --load "$loaded" 0.5
 unused limits --n "$all" 5
 unused limits --repeat "$tables" 3
@@ -238,13 +238,13 @@ unused filter --skew 'map, perfect and multi' 1
 unused filter --hot 'map and perfect' 0.5
 unused filter --more 'map and perfect' 0.5
 unused filter --type 'map and perfect' set
-unused filter --value-bytes 'map, perfect, multi, threads and widths' 8
+unused filter --value-bytes 'map, perfect, multi, threads, widths and stadium' 8
 unused filter --concurrent-reads 'map, perfect and threads' yes
 unused filter --workspace 'map and perfect' yes
-unused limits --limits 'map, perfect, filter and widths' no
-unused threads --limits 'map, perfect, filter and widths' no
+unused limits --limits 'map, perfect, filter, widths and stadium' no
+unused threads --limits 'map, perfect, filter, widths and stadium' no
 unused threads --load "$loaded" 0.5
-unused widths --batch 'map, perfect, filter and threads' 5
+unused widths --batch 'map, perfect, filter, threads and stadium' 5
 unused map --callers threads 2
 unused map --layout widths apart
 unused map --values-per-key multi 2
@@ -266,10 +266,13 @@ runs tool_used_threads threads --engine open --n 10 --batch 5 --callers 1,2 --co
     --value-bytes 8
 runs tool_used_widths widths --n 10 --load 0.5 --hit 50 --engine rows --key-bytes 33 --value-bytes 7 --ops find \
     --layout apart --repeat 1
+runs tool_used_stadium stadium --n 2000 --load 0.5 --hit 50 --batch 100 --key-bytes 33 --value-bytes 7 --repeat 1 \
+    --ops build,insert,find,routes
+runs tool_used_stadium_on_the_machine stadium --n 2000 --engine rows --ops find --batch 300 --repeat 1
 runs tool_used_filter_of_wide_keys filter --n 10 --key-bytes 256
-no_bench tool_width_of_map 'The case map wants --key-bytes 4 or 8; other widths are for filter, multi and widths.' \
+no_bench tool_width_of_map 'The case map wants --key-bytes 4 or 8; other widths are for filter, multi, widths and stadium.' \
     map widths --key-bytes 16
-no_bench tool_width_of_two 'The cases perfect and threads want --value-bytes 4 or 8; other widths are for multi and widths.' \
+no_bench tool_width_of_two 'The cases perfect and threads want --value-bytes 4 or 8; other widths are for multi, widths and stadium.' \
     perfect threads --value-bytes 16
 no_bench tool_width_of_keys '--key-bytes 5: the keys of the benchmark have 4 bytes, or 8 to 256.' widths --key-bytes 5
 runs tool_used_multi_of_wide_pairs multi --n 10 --key-bytes 33 --value-bytes 7 --engine chain

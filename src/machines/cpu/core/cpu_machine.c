@@ -268,8 +268,9 @@ static void host_parallel(loom__machine *machine, uint64_t tasks, void (*task)(v
 static loom_status measure_limit(loom__machine *machine, loom_limit *limit)
 {
     cpu_state *cpu = (cpu_state *)machine;
-    RETURN_ERROR_IF(limit->kind == LOOM_LIMIT_HOST_COPY || limit->kind == LOOM_LIMIT_HOST_RANDOM_READ, LOOM_UNSUPPORTED,
-                    "the cpu machine works in host memory: there is no link to measure");
+    RETURN_ERROR_IF(limit->kind == LOOM_LIMIT_HOST_COPY || limit->kind == LOOM_LIMIT_HOST_RANDOM_READ ||
+                        limit->kind >= LOOM_LIMIT_TO_HOST_COPY,
+                    LOOM_UNSUPPORTED, "the cpu machine works in host memory: there is no link to measure");
     RETURN_ERROR_IF(limit->kind == LOOM_LIMIT_ANSWERED_READ, LOOM_UNSUPPORTED,
                     "reads with answers are measured on devices only; ask for LOOM_LIMIT_RANDOM_READ");
     return loom__cpu_measure_limit(cpu->pool, cpu->threads, limit);

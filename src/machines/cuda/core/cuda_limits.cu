@@ -1,22 +1,31 @@
 /* Measures the highest rates that the device can reach. The benchmark compares operations with these rates. Each rate
  * is the best of several shapes (lanes, items in flight, cache hints), so that nothing built on the same accesses can
  * exceed it. */
+#include "core/memory.h"
 #include "machines/cuda/core/cuda_state.cuh"
 #include "machines/cuda/core/cuda_tile.cuh"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 namespace
 {
 
 enum { THREADS = 256, REPEATS = 5 };
 
-__device__ __forceinline__ uint64_t place(uint64_t index, uint64_t range)
+__host__ __device__ __forceinline__ uint64_t place(uint64_t index, uint64_t range)
 {
     uint64_t x = (index ^ 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u;
     x ^= x >> 32;
     x *= 0xa0761d6478bd642fu;
-    return __umul64hi(x ^ (x >> 32), range);
+    x ^= x >> 32;
+#if defined(__CUDA_ARCH__)
+    return __umul64hi(x, range);
+#else
+    return (uint64_t)((unsigned __int128)x * range >> 64);
+#endif
 }
 
 /* The cache hint of an access. */
@@ -157,6 +166,8 @@ template <bool streams> __global__ void __launch_bounds__(THREADS) copy_kernel(u
 }
 
 struct measurement {
+    cuda_state *cuda;
+    loom__machine *host;
     unsigned char *memory; /* on the device, or pinned on the host if the limit is that of the link */
     unsigned char *device; /* HOST_COPY: the destination. ANSWERED_READ: keys, values and statuses */
     uint64_t bytes;
@@ -249,6 +260,84 @@ template <int lanes> cudaError_t try_answers(measurement *m, uint64_t n)
     });
 }
 
+/* Reads in ascending order: read i lies in the i-th of n equal parts of the memory. */
+template <int bytes, int items>
+__global__ void __launch_bounds__(THREADS)
+    ordered_kernel(const unsigned char *memory, uint64_t apart, uint64_t n, uint32_t *out)
+{
+    const uint64_t first = (uint64_t)blockIdx.x * (THREADS * items) + threadIdx.x;
+    uint64_t sum = 0;
+#pragma unroll
+    for (int k = 0; k < items; k++) {
+        const uint64_t i = first + (uint64_t)k * THREADS;
+        const unsigned char *at = memory + (i * apart + place(i, apart)) * bytes;
+#pragma unroll
+        for (int from = 0; from < bytes && i < n; from += 8)
+            sum += *(const uint64_t *)(at + from);
+    }
+    if (sum == 0x123456789abcdefull)
+        *out = 1; /* never happens; keeps the loads alive */
+}
+
+enum { ORDERED_BYTES = 512 }; /* from one read to the next */
+
+template <int bytes> cudaError_t try_ordered(measurement *m)
+{
+    const uint64_t apart = ORDERED_BYTES / bytes, n = m->bytes / ORDERED_BYTES;
+    RETURN_IF_CUDA_FAILED(try_shape(m, "1 in flight", (double)n, [=] {
+        ordered_kernel<bytes, 1><<<blocks_for(n, THREADS), THREADS>>>(m->memory, apart, n, m->out);
+    }));
+    return try_shape(m, "4 in flight", (double)n, [=] {
+        ordered_kernel<bytes, 4><<<blocks_for(n, THREADS * 4), THREADS>>>(m->memory, apart, n, m->out);
+    });
+}
+
+/* What a host thread copies of a gather. */
+struct gather_work {
+    const unsigned char *memory;
+    unsigned char *to;
+    uint64_t places, each; /* places in memory; accesses of a task */
+    uint32_t bytes, ahead;
+};
+
+void gather_some(void *argument, uint64_t task)
+{
+    const gather_work *work = (const gather_work *)argument;
+    for (uint64_t i = task * work->each; i < (task + 1) * work->each; i++) {
+        __builtin_prefetch(work->memory + place(i + work->ahead, work->places) * work->bytes, 0, 0);
+        memcpy(work->to + i * work->bytes, work->memory + place(i, work->places) * work->bytes, work->bytes);
+    }
+}
+
+double seconds_now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+cudaError_t try_gathers(measurement *m)
+{
+    const uint64_t n = (uint64_t)1 << 24, each = 1 << 14;
+    unsigned char *to = (unsigned char *)malloc(n * m->limit->access_bytes);
+    if (to == NULL)
+        return cudaErrorMemoryAllocation;
+    for (uint32_t ahead = 16; ahead <= 64; ahead *= 2) {
+        gather_work work = {m->memory, to, m->bytes / m->limit->access_bytes, each, m->limit->access_bytes, ahead};
+        for (int i = 0; i <= REPEATS / 2; i++) {
+            const double begin = seconds_now();
+            m->host->ops->host_parallel(m->host, n / each, gather_some, &work);
+            const double rate = (double)n / (seconds_now() - begin);
+            if (i > 0 && rate > m->limit->rate) {
+                m->limit->rate = rate;
+                snprintf(m->limit->shape, sizeof m->limit->shape, "all host threads, distance %u", (unsigned)ahead);
+            }
+        }
+    }
+    free(to);
+    return cudaSuccess;
+}
+
 /* Enough accesses to take a few milliseconds. */
 uint64_t accesses_of(const loom_limit *limit)
 {
@@ -275,6 +364,17 @@ cudaError_t measure(measurement *m)
     case LOOM_LIMIT_ANSWERED_READ:
         RETURN_IF_CUDA_FAILED(try_answers<2>(m, n));
         return try_answers<4>(m, n);
+    case LOOM_LIMIT_HOST_ORDERED_READ:
+        return bytes == 8    ? try_ordered<8>(m)
+               : bytes == 16 ? try_ordered<16>(m)
+               : bytes == 32 ? try_ordered<32>(m)
+               : bytes == 64 ? try_ordered<64>(m)
+                             : try_ordered<128>(m);
+    case LOOM_LIMIT_HOST_GATHER:
+        return try_gathers(m);
+    case LOOM_LIMIT_TO_HOST_COPY:
+        return try_shape(m, "cudaMemcpy to pinned memory", (double)m->bytes,
+                         [=] { cudaMemcpyAsync(m->memory, m->device, m->bytes, cudaMemcpyDeviceToHost, 0); });
     case LOOM_LIMIT_HOST_COPY:
         return try_shape(m, "cudaMemcpy from pinned memory", (double)m->bytes,
                          [=] { cudaMemcpyAsync(m->device, m->memory, m->bytes, cudaMemcpyHostToDevice, 0); });
@@ -292,19 +392,32 @@ cudaError_t measure(measurement *m)
     }
 }
 
+bool copies_over_link(const measurement *m)
+{
+    return m->limit->kind == LOOM_LIMIT_HOST_COPY || m->limit->kind == LOOM_LIMIT_TO_HOST_COPY;
+}
+
 /* Whether the memory lies on the host. */
 bool uses_link(const measurement *m)
 {
-    return m->limit->kind == LOOM_LIMIT_HOST_COPY || m->limit->kind == LOOM_LIMIT_HOST_RANDOM_READ;
+    return copies_over_link(m) || m->limit->kind == LOOM_LIMIT_HOST_RANDOM_READ ||
+           m->limit->kind == LOOM_LIMIT_HOST_ORDERED_READ || m->limit->kind == LOOM_LIMIT_HOST_GATHER;
 }
 
 cudaError_t allocate(measurement *m)
 {
-    const uint64_t device_bytes = m->limit->kind == LOOM_LIMIT_HOST_COPY       ? m->bytes
+    const uint64_t device_bytes = copies_over_link(m)                          ? m->bytes
                                   : m->limit->kind == LOOM_LIMIT_ANSWERED_READ ? accesses_of(m->limit) * 9
                                                                                : 0;
-    RETURN_IF_CUDA_FAILED(uses_link(m) ? cudaMallocHost(&m->memory, m->bytes) : cudaMalloc(&m->memory, m->bytes));
-    RETURN_IF_CUDA_FAILED(cudaMemset(m->memory, 0, m->bytes));
+    if (uses_link(m)) { /* as rows are allocated */
+        m->memory = (unsigned char *)cuda_own_allocator.allocate(m->cuda, m->bytes, LOOM__LINE, LOOM_MEMORY_PINNED, NULL);
+        if (m->memory == NULL)
+            return cudaErrorMemoryAllocation;
+        RETURN_IF_CUDA_FAILED(cudaMemset(m->memory, 0, m->bytes));
+    } else {
+        RETURN_IF_CUDA_FAILED(cudaMalloc(&m->memory, m->bytes));
+        RETURN_IF_CUDA_FAILED(cudaMemset(m->memory, 0, m->bytes));
+    }
     if (device_bytes > 0) {
         RETURN_IF_CUDA_FAILED(cudaMalloc(&m->device, device_bytes));
         RETURN_IF_CUDA_FAILED(cudaMemset(m->device, 0, device_bytes));
@@ -316,10 +429,10 @@ cudaError_t allocate(measurement *m)
 
 void release(measurement *m)
 {
-    if (uses_link(m))
-        cudaFreeHost(m->memory);
-    else
+    if (!uses_link(m))
         cudaFree(m->memory);
+    else if (m->memory != NULL)
+        cuda_own_allocator.release(m->cuda, m->memory, m->bytes, LOOM_MEMORY_PINNED, NULL);
     cudaFree(m->device);
     cudaFree(m->out);
     if (m->from != NULL)
@@ -334,6 +447,8 @@ loom_status cuda_measure_limit(loom__machine *machine, loom_limit *limit)
 {
     measurement m = {};
     ON_DEVICE((cuda_state *)machine);
+    m.cuda = (cuda_state *)machine;
+    m.host = m.cuda->host;
     m.bytes = limit->footprint_bytes / 256 * 256;
     m.limit = limit;
     limit->rate = 0;

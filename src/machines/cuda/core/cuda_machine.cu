@@ -87,6 +87,8 @@ loom_status cuda_locate(const cuda_state *cuda, const char *name, const void *at
 
 extern const loom__machine_ops cuda_machine;
 
+const uint64_t ROW_STAGING_BYTES = (uint64_t)1 << 30;
+
 static loom_status present(void)
 {
     int devices = 0;
@@ -133,6 +135,7 @@ static void close_machine(loom__machine *machine)
     {
         cuda_device_scope scope(cuda);
         if (scope.status == LOOM_OK) {
+            pthread_mutex_destroy(&cuda->rates_lock);
             cuda_tickets_destroy(cuda);
             cuda_stages_free(cuda);
             pthread_cond_destroy(&cuda->stage_given);
@@ -163,6 +166,10 @@ static loom_status open_machine(const loom_context_config *config, loom__machine
     cuda->process = getpid();
     cuda->lanes = config->lanes;
     cuda->slice_keys = LOOM__SPLIT_MOST_RECORDS;
+    pthread_mutex_init(&cuda->rates_lock, NULL);
+    cuda->rates = LOOM__USUAL_ROW_RATES;
+    cuda->row_staging_bytes = ROW_STAGING_BYTES;
+    cuda->row_chunk = UINT64_MAX;
     loom_status status = make_state(config, cuda);
     if (status != LOOM_OK)
         close_machine(&cuda->base);

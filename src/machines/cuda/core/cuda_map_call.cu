@@ -112,7 +112,7 @@ loom_status run_counted(cuda_map_call *call)
     const bool itself = finishes_itself(call);
     finish.packed = call->batch.n <= MOST_TO_PACK ? &call->ticket->counts->packed : NULL;
     call->finish = itself ? &finish : NULL;
-    RETURN_IF_FAILED(cuda_run_items(call));
+    RETURN_IF_FAILED(cuda_run_items(call, call->one_at_a_time));
     return itself ? cuda_hand_over(&call->batch, &call->arrays, call->ticket, call->place) : cuda_finish_call(call);
 }
 

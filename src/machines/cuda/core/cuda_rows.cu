@@ -76,8 +76,8 @@ __global__ void __launch_bounds__(SUM_THREADS) sum_kernel(uint64_t *counts, uint
         counts[n] = before;
 }
 
-template <class element, bool put>
-__global__ void move_kernel(element *to, const element *from, const uint64_t *rows, uint64_t count)
+template <class element, bool put, class number>
+__global__ void move_kernel(element *to, const element *from, const number *rows, uint64_t count)
 {
     const uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= count)
@@ -89,10 +89,10 @@ __global__ void move_kernel(element *to, const element *from, const uint64_t *ro
 }
 
 /* Moves rows of `words` words each by 1 << shift lanes. Row i begins rows[i] * unit words behind the first row. */
-template <class word, bool put>
+template <class word, bool put, class number>
 __global__ void __launch_bounds__(THREADS)
     move_words_kernel(word *__restrict__ to, const word *__restrict__ from, uint64_t words, uint64_t unit,
-                      const uint64_t *__restrict__ rows, uint64_t count, uint32_t shift)
+                      const number *__restrict__ rows, uint64_t count, uint32_t shift)
 {
     const uint64_t thread = (uint64_t)blockIdx.x * THREADS + threadIdx.x, stride = (uint64_t)gridDim.x * THREADS;
     const uint32_t lanes = 1u << shift, lane = (uint32_t)thread & (lanes - 1);
@@ -105,13 +105,14 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-template <class word, bool put>
-void launch_words(void *to, const void *from, uint32_t width, uint32_t unit, const uint64_t *rows, uint64_t count,
+template <class word, bool put, class number>
+void launch_words(void *to, const void *from, uint32_t width, uint32_t unit, const number *rows, uint64_t count,
                   cudaStream_t stream)
 {
     const uint64_t words = width / sizeof(word);
     if (words == 1 && unit == width) {
-        move_kernel<word, put><<<blocks_for(count), THREADS, 0, stream>>>((word *)to, (const word *)from, rows, count);
+        move_kernel<word, put, number>
+            <<<blocks_for(count), THREADS, 0, stream>>>((word *)to, (const word *)from, rows, count);
         return;
     }
     const uint32_t lanes = loom__row_lanes(words);
@@ -120,21 +121,21 @@ void launch_words(void *to, const void *from, uint32_t width, uint32_t unit, con
         shift++;
     const uint64_t all = count > UINT64_MAX / lanes ? UINT64_MAX : count * lanes;
     const unsigned blocks = all / THREADS < MOST_BLOCKS ? blocks_for(all) : (unsigned)MOST_BLOCKS;
-    move_words_kernel<word, put><<<blocks, THREADS, 0, stream>>>((word *)to, (const word *)from, words,
-                                                                 unit / sizeof(word), rows, count, shift);
+    move_words_kernel<word, put, number><<<blocks, THREADS, 0, stream>>>((word *)to, (const word *)from, words,
+                                                                         unit / sizeof(word), rows, count, shift);
 }
 
 /* Row i begins rows[i] * unit bytes behind the first row. */
-template <bool put>
-void launch_move(void *to, const void *from, uint32_t width, uint32_t unit, const uint64_t *rows, uint64_t count,
+template <bool put, class number>
+void launch_move(void *to, const void *from, uint32_t width, uint32_t unit, const number *rows, uint64_t count,
                  cudaStream_t stream)
 {
     const uint32_t word = loom__widest_word((uintptr_t)to | (uintptr_t)from | width | unit);
-    auto launch = word == 1   ? launch_words<uint8_t, put>
-                  : word == 2 ? launch_words<uint16_t, put>
-                  : word == 4 ? launch_words<uint32_t, put>
-                  : word == 8 ? launch_words<uint64_t, put>
-                              : launch_words<uint4, put>;
+    auto launch = word == 1   ? launch_words<uint8_t, put, number>
+                  : word == 2 ? launch_words<uint16_t, put, number>
+                  : word == 4 ? launch_words<uint32_t, put, number>
+                  : word == 8 ? launch_words<uint64_t, put, number>
+                              : launch_words<uint4, put, number>;
     launch(to, from, width, unit, rows, count, stream);
 }
 
@@ -216,6 +217,18 @@ cudaError_t cuda_gather_rows(void *to, const void *from, uint32_t width, uint32_
         launch_move<false>(to, from, width, unit, rows, count, stream);
     return cudaGetLastError();
 }
+
+template <bool put>
+cudaError_t cuda_move_items(void *to, const void *from, uint32_t width, const uint32_t *items, uint64_t count,
+                            cudaStream_t stream)
+{
+    if (to != NULL && from != NULL && count > 0 && width > 0)
+        launch_move<put>(to, from, width, width, items, count, stream);
+    return cudaGetLastError();
+}
+
+template cudaError_t cuda_move_items<false>(void *, const void *, uint32_t, const uint32_t *, uint64_t, cudaStream_t);
+template cudaError_t cuda_move_items<true>(void *, const void *, uint32_t, const uint32_t *, uint64_t, cudaStream_t);
 
 loom_status cuda_select_rows(loom__machine *machine, const uint8_t *status, uint8_t wanted, uint64_t n, uint64_t *rows,
                              uint64_t room, uint64_t *count, loom_stream given)

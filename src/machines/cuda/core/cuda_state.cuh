@@ -38,6 +38,7 @@
  *   cuda_filter.cuh      filters, and the list of their files
  *   cuda_stage.cu        staging memory for host arrays, scratch memory for scans
  *   cuda_rows.cu         selects, takes and puts back rows of arrays, of any width
+ *   cuda_row_rates.cu    how fast rows in host memory are reached
  *   cuda_sketch.cu       sketches the keys of a batch
  *   cuda_hash.cu         hashes of keys
  *   cuda_strings.cu      references to byte strings; copies of strings
@@ -55,6 +56,7 @@
 #include "core/error.h"
 #include "core/kernels.h"
 #include "core/machine.h"
+#include "core/row_plan.h"
 #include "core/table_slots.h"
 #include "engines/open/open_layout.h"
 #include "engines/perfect/perfect_layout.h"
@@ -236,6 +238,12 @@ typedef struct cuda_state {
     pthread_mutex_t stages_lock;
     pthread_cond_t stage_given;                     /* signalled when a stage is given back */
     cuda_stage stages[LARGE_STAGES + SMALL_STAGES]; /* the large ones first */
+    /* Tables with rows in host memory: what is measured once (cuda_row_rates.cu), and the most temporary memory of one
+     * call for rows on their way. Tests lower the latter. */
+    pthread_mutex_t rates_lock;
+    loom__row_rates rates;
+    bool rates_are_measured;
+    uint64_t row_staging_bytes, row_chunk; /* bytes of buffers; keys whose rows the host gathers at a time */
     bool may_ring;                                  /* the host may touch managed memory while a kernel runs */
     cuda_together together;
 } cuda_state;
@@ -438,6 +446,17 @@ loom_status cuda_move_rows(loom__machine *machine, void *to, const void *from, u
 /* to[i] = the row at from + rows[i] * unit bytes. `width` and `unit` may be anything. All arrays are on the device. */
 cudaError_t cuda_gather_rows(void *to, const void *from, uint32_t width, uint32_t unit, const uint64_t *rows,
                              uint64_t count, cudaStream_t stream);
+enum { CUDA_WINDOW_ALIGNMENT = 256 };
+
+/* The rates with which rows are reached that lie in host memory, at `rows`, `bytes` of them. Measures them if they are
+ * not yet known and the table is large. */
+loom__row_rates cuda_row_rates(cuda_state *cuda, const unsigned char *rows, uint64_t bytes);
+
+/* Takes the elements of some items out of an array, to[i] = from[items[i]], or puts them back, to[items[i]] = from[i].
+ * Both arrays are on the device; if one of them is NULL, does nothing. */
+template <bool put>
+cudaError_t cuda_move_items(void *to, const void *from, uint32_t width, const uint32_t *items, uint64_t count,
+                            cudaStream_t stream);
 loom_status cuda_sketch_keys(loom__machine *machine, const void *keys, uint32_t key_bytes, uint64_t n, uint64_t seed,
                              loom__key_sketch *sketch, loom_stream stream);
 loom_status cuda_refer_strings(loom__machine *machine, const uint64_t *offsets, uint64_t base, uint64_t n,

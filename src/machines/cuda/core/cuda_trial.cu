@@ -17,6 +17,12 @@ FOR_TESTS void loom__cuda_set_slice(loom__machine *machine, uint64_t keys)
     ((cuda_state *)machine)->slice_keys = keys > 0 && keys < LOOM__SPLIT_MOST_RECORDS ? keys : LOOM__SPLIT_MOST_RECORDS;
 }
 
+FOR_TESTS void loom__cuda_set_row_buffers(loom__machine *machine, uint64_t bytes, uint64_t keys)
+{
+    ((cuda_state *)machine)->row_staging_bytes = bytes > 0 ? bytes : (uint64_t)1 << 30;
+    ((cuda_state *)machine)->row_chunk = keys > 0 ? keys : UINT64_MAX;
+}
+
 /* Numbers of the call's arrays. */
 enum { TRIAL_FROM, TRIAL_OFFSETS, TRIAL_TO, TRIAL_TO_OFFSETS, TRIAL_WHOLE };
 

@@ -18,6 +18,10 @@ typedef void cuda_lose_device_function(uint64_t steps);
 /* Sets the most keys of a slice, at least 1, for batches that go by partition. 0: as many as the machine can take. */
 typedef void cuda_set_slice_function(loom__machine *machine, uint64_t keys);
 
+/* Tables with rows in host memory: sets the bytes of buffers for rows on their way, and how many keys' rows the host
+ * gathers at a time. 0: as usual. */
+typedef void cuda_set_row_buffers_function(loom__machine *machine, uint64_t bytes, uint64_t keys);
+
 /* A call that copies its arrays chunk by chunk, as calls with host arrays do. The arrays lie in any memory. */
 typedef struct cuda_trial_call {
     uint32_t width;
@@ -38,6 +42,7 @@ typedef loom_status cuda_trial_retrieve_function(loom__machine *machine, const l
 
 #define CUDA_LOSE_DEVICE    "loom__cuda_lose_device"
 #define CUDA_SET_SLICE      "loom__cuda_set_slice"
+#define CUDA_SET_ROW_BUFFERS "loom__cuda_set_row_buffers"
 #define CUDA_TRIAL_STAGE    "loom__cuda_trial_stage"
 #define CUDA_TRIAL_RETRIEVE "loom__cuda_trial_retrieve"
 

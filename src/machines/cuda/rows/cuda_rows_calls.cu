@@ -31,6 +31,12 @@ cudaError_t launch(const cuda_map_call *call, const cuda_batch *batch, cudaStrea
                                : cuda_rows_write(rows_of(call->view), batch, call->op, call->finish, stream);
 }
 
+/* Whether rows can be reached in several ways. */
+bool has_routes(const loom__rows_view *rows, const loom__batch *batch)
+{
+    return rows->in_host_memory && rows->variable == 0 && !batch->captured;
+}
+
 cuda_map_call call_on(loom__machine *machine, const void *view, const loom__batch *batch, cuda_op op)
 {
     const loom__rows_view *rows = rows_of(view);
@@ -38,6 +44,11 @@ cuda_map_call call_on(loom__machine *machine, const void *view, const loom__batc
     call.row_key_bytes = rows->key_bytes;
     call.row_value_bytes = rows->value_bytes;
     call.may_finish = op == OP_FIND || rows->variable == 0; /* strings that are too long have a count of their own */
+    if (has_routes(rows, batch)) {
+        call.launch = cuda_rows_by_route;
+        call.may_finish = false;
+        call.one_at_a_time = true;
+    }
     return call;
 }
 
@@ -82,24 +93,28 @@ loom_status write(loom__machine *machine, const void *view, const loom__batch *b
 
 /* ---- whole tables ---- */
 
-loom_status clear(loom__machine *machine, const void *any_view, loom_stream given)
+/* Clears all but the rows. */
+loom_status clear_tags(loom__machine *machine, const loom__rows_view *view, loom_stream given)
 {
-    const loom__rows_view *view = rows_of(any_view);
     const loom__open_view *lines = &view->lines;
-    const uint64_t slots = (uint64_t)lines->partitions * lines->buckets * open_slots(SLOT_TAG);
     cudaStream_t stream = (cudaStream_t)given;
     RETURN_IF_FAILED(cuda_check_bytes(lines));
     ON_DEVICE((cuda_state *)machine);
     static_assert(OPEN_UNMARKED == 0, "one memset: `added`, marks, stale counts and counts of retired slots");
     const size_t state_bytes = (size_t)((char *)(lines->retired_slots + lines->partitions) - (char *)lines->added);
     CUDA_TRY(cudaMemsetAsync(lines->base, 0, (size_t)lines->partitions * lines->partition_bytes, stream));
-    CUDA_TRY(cudaMemsetAsync(view->rows, 0, slots * view->key_stride, stream));
-    if (view->apart)
-        CUDA_TRY(cudaMemsetAsync(view->values, 0, slots * view->value_stride, stream));
     CUDA_TRY(cudaMemsetAsync(lines->added, 0, state_bytes, stream));
     CUDA_TRY(cudaMemsetAsync(&lines->totals->size, 0, sizeof lines->totals->size, stream));
     if (view->variable != 0)
         CUDA_TRY(cudaMemsetAsync(view->strings, 0, sizeof *view->strings, stream));
+    return LOOM_OK;
+}
+
+loom_status clear(loom__machine *machine, const void *view, loom_stream given)
+{
+    RETURN_IF_FAILED(clear_tags(machine, rows_of(view), given));
+    ON_DEVICE((cuda_state *)machine);
+    CUDA_TRY(cuda_rows_clear(rows_of(view), (cudaStream_t)given));
     return LOOM_OK;
 }
 
@@ -121,11 +136,19 @@ loom_status survey(loom__machine *machine, const void *view, loom__survey *told,
 loom_status refill(loom__machine *machine, const void *from, const void *to, uint64_t *refused, loom_stream given)
 {
     cudaStream_t stream = (cudaStream_t)given;
-    RETURN_IF_FAILED(clear(machine, to, given));
+    const bool by_window = rows_of(to)->in_host_memory && rows_of(to)->variable == 0;
+    bool moved = false;
+    RETURN_IF_FAILED(clear_tags(machine, rows_of(to), given));
     ON_DEVICE((cuda_state *)machine);
     /* The new table's size is not set yet. Until then, its field counts the refused keys. */
     unsigned long long *counter = (unsigned long long *)&rows_of(to)->lines.totals->size;
-    CUDA_TRY(cuda_rows_move(rows_of(from), rows_of(to), counter, stream));
+    if (by_window)
+        CUDA_TRY(
+            cuda_rows_move_by_window((cuda_state *)machine, rows_of(from), rows_of(to), counter, &moved, stream));
+    if (!moved) {
+        CUDA_TRY(cuda_rows_clear(rows_of(to), stream));
+        CUDA_TRY(cuda_rows_move(rows_of(from), rows_of(to), counter, stream));
+    }
     CUDA_TRY(cudaMemcpyAsync(refused, counter, sizeof *refused, cudaMemcpyDeviceToHost, stream));
     CUDA_TRY(cudaStreamSynchronize(stream));
     return LOOM_OK;
@@ -136,8 +159,13 @@ loom_status refill(loom__machine *machine, const void *from, const void *to, uin
 loom_status insert_directly(cuda_map_call *call)
 {
     RETURN_IF_FAILED(cuda_try_stage(call));
-    if (call->batch.replace)
+    const bool whole = !call->arrays.staged && call->batch.n > 0; /* the work has one launch, which knows the route */
+    if (call->batch.replace && whole && has_routes(rows_of(call->view), &call->batch)) {
+        RETURN_IF_FAILED(clear_tags(&call->cuda->base, rows_of(call->view), call->stream));
+    } else if (call->batch.replace) {
         RETURN_IF_FAILED(clear(&call->cuda->base, call->view, call->stream));
+        call->batch.replace = 0;
+    }
     return cuda_run_call(call);
 }
 

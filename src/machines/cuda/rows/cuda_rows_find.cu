@@ -211,6 +211,41 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
     count_and_finish<OP_FIND>(batch, finish, {tell_statuses(tile, range, batch), 0, 0});
 }
 
+/* Steps 1, 2 and 4 without step 3: rows are not read. A key whose tag is found is stored in `sought` with the number of
+ * its row, and is told as found until somebody has compared the row. */
+template <uint32_t key_bytes>
+__global__ void __launch_bounds__(THREADS, BLOCKS)
+    seek_kernel(const __grid_constant__ loom__rows_view view, const __grid_constant__ cuda_batch batch,
+                const cuda_sought_rows sought)
+{
+    __shared__ search_tile tiles[THREADS / 32];
+    search_tile *tile = &tiles[threadIdx.x / 32];
+    const tile_range range(batch.n, batch.tile);
+    const lane_group group = lane_own_group();
+    hash_keys<key_bytes>(view, (const unsigned char *)batch.keys + range.first * view.key_bytes, range, tile);
+    __syncwarp();
+
+    uint32_t pending = range.count, listed;
+    for (bool first = true; pending > 0; first = false) { /* each round passes a line */
+        pending = search_lines(view.lines, range, tile, pending, first, &listed, group);
+        unsigned long long at = 0;
+        if (range.lane == 0 && listed > 0)
+            at = atomicAdd(sought.count, (unsigned long long)listed);
+        at = __shfl_sync(CUDA_FULL_MASK, at, 0);
+        for (uint32_t i = range.lane; i < listed; i += 32) {
+            const uint32_t item = tile->listed[i];
+            tile->status[item] = LOOM_OK;
+            sought.items[at + i] = (uint32_t)(range.first + item);
+            sought.rows[at + i] = loom__multiply_wide(tile->lines[item], open_slots(SLOT_TAG)) + tile->slots[item];
+        }
+        __syncwarp();
+    }
+    if (batch.found_values != NULL && view.value_bytes > 0)
+        fill_absent(view, batch, range, tile);
+    __syncwarp();
+    (void)tell_statuses(tile, range, batch);
+}
+
 template <class word>
 cudaError_t launch(const loom__rows_view *view, const cuda_batch *batch, const cuda_finish *finish, cudaStream_t stream)
 {
@@ -235,6 +270,20 @@ cudaError_t launch(const loom__rows_view *view, const cuda_batch *batch, const c
 }
 
 } // namespace
+
+cudaError_t cuda_rows_seek(const loom__rows_view *view, const cuda_batch *batch, const cuda_sought_rows *sought,
+                           cudaStream_t stream)
+{
+    const unsigned items = batch->tile * (THREADS / 32);
+    auto kernel = seek_kernel<ANY_WIDTH>;
+    if (((uintptr_t)batch->keys | view->key_bytes) % 8 == 0)
+        kernel = view->key_bytes == 8    ? seek_kernel<8>
+                 : view->key_bytes == 16 ? seek_kernel<16>
+                 : view->key_bytes == 32 ? seek_kernel<32>
+                                         : kernel;
+    kernel<<<(unsigned)((batch->n + items - 1) / items), THREADS, 0, stream>>>(*view, *batch, *sought);
+    return cudaGetLastError();
+}
 
 cudaError_t cuda_rows_find(const loom__rows_view *view, const cuda_batch *batch, const cuda_finish *finish,
                            cudaStream_t stream)

@@ -29,6 +29,13 @@ cudaError_t cuda_rows_locate(const loom__rows_view *view, const void *keys, uint
     return (view->variable != 0 ? cuda_strings_locate : launch_locate)(view, keys, n, slots, stream);
 }
 
+cudaError_t cuda_rows_clear(const loom__rows_view *view, cudaStream_t stream)
+{
+    const uint64_t rows = (uint64_t)view->lines.partitions * view->lines.buckets * open_slots(SLOT_TAG);
+    RETURN_IF_CUDA_FAILED(cudaMemsetAsync(view->rows, 0, rows * view->key_stride, stream));
+    return view->apart ? cudaMemsetAsync(view->values, 0, rows * view->value_stride, stream) : cudaSuccess;
+}
+
 cudaError_t cuda_rows_erase_slots(const loom__rows_view *view, const uint64_t *slots, uint64_t n, cudaStream_t stream)
 {
     erase_slots_kernel<<<(unsigned)((n + THREADS - 1) / THREADS), THREADS, 0, stream>>>(*view, slots, n);
@@ -38,5 +45,12 @@ cudaError_t cuda_rows_erase_slots(const loom__rows_view *view, const uint64_t *s
 cudaError_t cuda_rows_move(const loom__rows_view *from, const loom__rows_view *to, unsigned long long *refused,
                            cudaStream_t stream)
 {
-    return (from->variable != 0 ? cuda_strings_move : launch_move)(from, to, refused, stream);
+    return from->variable != 0 ? cuda_strings_move(from, to, refused, stream)
+                               : launch_move(from, to, cuda_moved_whole(from, to), refused, stream);
+}
+
+cudaError_t cuda_rows_move_range(const loom__rows_view *from, const loom__rows_view *to, const cuda_moved_range &range,
+                                 unsigned long long *refused, cudaStream_t stream)
+{
+    return launch_move(from, to, range, refused, stream);
 }

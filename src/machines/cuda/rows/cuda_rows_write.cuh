@@ -523,26 +523,34 @@ __device__ __forceinline__ uint64_t hash_moved(const loom__rows_view &from, cons
     return open_row_hash(row, from.key_bytes, to.lines.seed);
 }
 
-/* Each warp stores the keys of MOVED_LINES lines in another table. All keys are different. */
+/* Each warp stores the keys of MOVED_LINES lines in another table, if they belong to the range. All keys are
+ * different. */
 __global__ void __launch_bounds__(THREADS)
     move_kernel(const __grid_constant__ loom__rows_view from, const __grid_constant__ loom__rows_view to,
-                unsigned long long *refused, const store_words words)
+                const cuda_moved_range range, unsigned long long *refused, const store_words words)
 {
     __shared__ move_tile tiles[THREADS / 32];
     move_tile *tile = &tiles[threadIdx.x / 32];
     const lane_group group = lane_own_group();
     const uint32_t lane = threadIdx.x % 32, slots = open_slots(KIND), own = lane / CUDA_LANES;
-    const uint64_t first = ((uint64_t)blockIdx.x * (THREADS / 32) + threadIdx.x / 32) * MOVED_LINES;
-    const uint64_t all = loom__multiply_wide(from.lines.partitions, from.lines.buckets);
+    const uint64_t first =
+        range.first_line + ((uint64_t)blockIdx.x * (THREADS / 32) + threadIdx.x / 32) * MOVED_LINES;
     uint32_t count = 0, full = 0;
     for (uint32_t i = 0; i < MOVED_LINES; i++) {
         const uint16_t *tags = (const uint16_t *)(from.lines.base + (first + i) * OPEN_LINE_BYTES);
-        const bool holds = first + i < all && lane < slots && tags[lane < slots ? lane : 0] != 0;
+        bool holds = first + i < range.end_line && lane < slots && tags[lane < slots ? lane : 0] != 0;
+        const uint32_t slot = i * slots + lane;
+        uint64_t hash = 0;
+        if (holds) {
+            hash = hash_moved(from, to, open_row_of_number(&from, first * slots + slot).key);
+            const uint32_t partition = loom__hash_partition(hash, to.lines.partitions);
+            holds = partition >= range.first_partition && partition < range.end_partition;
+        }
         const uint32_t holders = __ballot_sync(CUDA_FULL_MASK, holds);
         if (holds) {
-            const uint32_t slot = i * slots + lane, at = count + __popc(holders & (group.own - 1));
+            const uint32_t at = count + __popc(holders & (group.own - 1));
             tile->listed[at] = (uint8_t)slot;
-            tile->hashes[at] = hash_moved(from, to, open_row_of_number(&from, first * slots + slot).key);
+            tile->hashes[at] = hash;
         }
         count += __popc(holders);
     }
@@ -615,14 +623,13 @@ cudaError_t launch_locate(const loom__rows_view *view, const void *keys, uint64_
     return cudaGetLastError();
 }
 
-cudaError_t launch_move(const loom__rows_view *from, const loom__rows_view *to, unsigned long long *refused,
-                        cudaStream_t stream)
+cudaError_t launch_move(const loom__rows_view *from, const loom__rows_view *to, const cuda_moved_range &range,
+                        unsigned long long *refused, cudaStream_t stream)
 {
-    const uint64_t lines = (uint64_t)from->lines.partitions * from->lines.buckets;
-    const uint64_t each = THREADS / 32 * MOVED_LINES;
+    const uint64_t lines = range.end_line - range.first_line, each = THREADS / 32 * MOVED_LINES;
     store_words words = words_for(to, from_places(from), true);
     words.ends.keys = words.ends.values = (uintptr_t)from->heap + from->heap_room;
-    move_kernel<<<(unsigned)((lines + each - 1) / each), THREADS, 0, stream>>>(*from, *to, refused, words);
+    move_kernel<<<(unsigned)((lines + each - 1) / each), THREADS, 0, stream>>>(*from, *to, range, refused, words);
     return cudaGetLastError();
 }
 

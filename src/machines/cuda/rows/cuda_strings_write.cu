@@ -17,5 +17,5 @@ cudaError_t cuda_strings_locate(const loom__rows_view *view, const void *keys, u
 cudaError_t cuda_strings_move(const loom__rows_view *from, const loom__rows_view *to, unsigned long long *refused,
                               cudaStream_t stream)
 {
-    return launch_move(from, to, refused, stream);
+    return launch_move(from, to, cuda_moved_whole(from, to), refused, stream);
 }

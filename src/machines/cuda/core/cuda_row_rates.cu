@@ -1,0 +1,140 @@
+/* How fast rows in host memory are reached: measured once for a context, with the first table that is large enough, when
+ * its first large batch comes. Takes some 20 ms. */
+#include "machines/cuda/core/cuda_call.cuh"
+
+#include <string.h>
+#include <time.h>
+
+namespace
+{
+
+const uint64_t LEAST_BYTES = 64 << 20, COPIED_BYTES = 64 << 20, ROW = 16, APART = 512;
+
+enum {
+    THREADS = 256,
+    RANDOM_ROWS = 1 << 18,
+    ORDERED_ROWS = 1 << 22,
+    GATHERED_ROWS = 1 << 20,
+    TASK_ROWS = 1 << 14,
+    AHEAD = 32 /* rows that a host thread prefetches */
+};
+
+__host__ __device__ uint64_t mixed(uint64_t i)
+{
+    uint64_t x = (i ^ 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u;
+    x ^= x >> 32;
+    return x * 0xa0761d6478bd642fu;
+}
+
+/* Where row i of the measurement lies; `rows` rows are in memory, `apart` of them from one to the next in order. */
+__host__ __device__ uint64_t place_of(uint64_t i, uint64_t rows, uint64_t apart)
+{
+    const uint64_t at = apart > 0 ? i * apart + mixed(i) % apart : mixed(i);
+    return at % rows;
+}
+
+__global__ void __launch_bounds__(THREADS)
+    read_kernel(const ulonglong2 *rows, uint64_t count, uint64_t in_memory, uint64_t apart, ulonglong2 *to)
+{
+    const uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i < count)
+        to[i % (COPIED_BYTES / ROW)] = rows[place_of(i, in_memory, apart)];
+}
+
+struct gather {
+    const unsigned char *rows;
+    uint64_t in_memory;
+    unsigned char *to;
+};
+
+void gather_some(void *argument, uint64_t index)
+{
+    const gather *task = (const gather *)argument;
+    for (uint64_t i = index * TASK_ROWS; i < (index + 1) * TASK_ROWS; i++) {
+        __builtin_prefetch(task->rows + place_of(i + AHEAD, task->in_memory, 0) * ROW, 0, 0);
+        memcpy(task->to + i * ROW, task->rows + place_of(i, task->in_memory, 0) * ROW, ROW);
+    }
+}
+
+double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+/* Seconds of work(), once it has run before. */
+template <class work_type> cudaError_t time_of(work_type work, cudaStream_t stream, double *seconds)
+{
+    for (int i = 0; i < 2; i++) {
+        const double begin = now();
+        RETURN_IF_CUDA_FAILED(work());
+        RETURN_IF_CUDA_FAILED(cudaStreamSynchronize(stream));
+        *seconds = now() - begin;
+    }
+    return cudaSuccess;
+}
+
+cudaError_t measure(cuda_state *cuda, const unsigned char *rows, uint64_t bytes, unsigned char *device,
+                    unsigned char *host, cudaStream_t stream, loom__row_rates *rates)
+{
+    const uint64_t in_memory = bytes / ROW;
+    double seconds;
+    auto read = [&](uint64_t count, uint64_t apart) {
+        read_kernel<<<(unsigned)(count / THREADS), THREADS, 0, stream>>>((const ulonglong2 *)rows, count, in_memory,
+                                                                         apart, (ulonglong2 *)device);
+        return cudaGetLastError();
+    };
+    RETURN_IF_CUDA_FAILED(time_of([&] { return read(RANDOM_ROWS, 0); }, stream, &seconds));
+    rates->random = RANDOM_ROWS / seconds;
+    RETURN_IF_CUDA_FAILED(time_of([&] { return read(ORDERED_ROWS, APART / ROW); }, stream, &seconds));
+    rates->ordered = ORDERED_ROWS / seconds;
+    RETURN_IF_CUDA_FAILED(time_of(
+        [&] { return cudaMemcpyAsync(device, rows, COPIED_BYTES, cudaMemcpyDefault, stream); }, stream, &seconds));
+    rates->copied = (double)COPIED_BYTES / seconds;
+    gather task = {rows, in_memory, host};
+    RETURN_IF_CUDA_FAILED(time_of(
+        [&] {
+            cuda->host->ops->host_parallel(cuda->host, GATHERED_ROWS / TASK_ROWS, gather_some, &task);
+            return cudaSuccess;
+        },
+        stream, &seconds));
+    rates->gathered = GATHERED_ROWS / seconds;
+    return cudaSuccess;
+}
+
+/* Leaves the rates as they are if memory is short. */
+void measure_once(cuda_state *cuda, const unsigned char *rows, uint64_t bytes)
+{
+    const loom_allocator *allocator = &cuda->base.allocator;
+    cudaStream_t stream = NULL;
+    loom__row_rates rates;
+    if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess)
+        return;
+    const cuda_workspace device = cuda_take_workspace(&cuda->base, COPIED_BYTES, (loom_stream)stream, NULL);
+    void *host =
+        allocator->allocate(allocator->user, GATHERED_ROWS * ROW, LOOM_WORKSPACE_ALIGNMENT, LOOM_MEMORY_HOST, NULL);
+    if (device.at != NULL && host != NULL &&
+        measure(cuda, rows, bytes, device.at, (unsigned char *)host, stream, &rates) == cudaSuccess)
+        cuda->rates = rates;
+    if (host != NULL)
+        allocator->release(allocator->user, host, GATHERED_ROWS * ROW, LOOM_MEMORY_HOST, NULL);
+    cuda_give_workspace(&cuda->base, &device, (loom_stream)stream);
+    cudaStreamSynchronize(stream);
+    cudaStreamDestroy(stream);
+    cudaGetLastError(); /* if a step failed, the device is lost; the next step reports it */
+}
+
+} // namespace
+
+loom__row_rates cuda_row_rates(cuda_state *cuda, const unsigned char *rows, uint64_t bytes)
+{
+    pthread_mutex_lock(&cuda->rates_lock);
+    if (!cuda->rates_are_measured && bytes >= LEAST_BYTES) {
+        measure_once(cuda, rows, bytes);
+        cuda->rates_are_measured = true;
+    }
+    const loom__row_rates rates = cuda->rates;
+    pthread_mutex_unlock(&cuda->rates_lock);
+    return rates;
+}

@@ -1,0 +1,707 @@
+/* Bulk calls on tables with rows in host memory.
+ *
+ * The lines of tags lie on the device, so they decide without the host: a key whose tag is nowhere on its probe sequence
+ * is absent, and a new key takes a slot. Rows are reached by one of four routes (core/row_plan.h). A lookup first asks
+ * the tags alone (cuda_rows_seek) and plans for the rows of the keys that they did not answer.
+ *
+ *   direct    the kernels of tables on the device, which reach over the link
+ *   ordered   the items are sorted by granule, some partitions that lie together: as precisely as 1 / MOST_GRANULES of
+ *             the table. Their keys and values are taken out in this order, pass through the same kernels, and the
+ *             answers are put back
+ *   streamed  a granule is a window: partitions whose rows fit a buffer. The window's rows are copied to the buffer; the
+ *             same kernels run with a view whose rows lie there; if they change rows, the rows are copied back. A window
+ *             without keys is not copied in. ROW_STREAMS windows are under way at once, so copies in both directions
+ *             and kernels overlap
+ *   gathered  cuda_row_gather.cu
+ *
+ * A batch is sorted in groups of neighbouring granules, each of about GROUP_ITEMS items. So memory for sorting is bounded,
+ * and while the rows of one group are on their way the next group is sorted. Each group costs a pass over all keys.
+ *
+ * Equal keys belong to the same partition, so they meet in one kernel, or one after the other in one stream. No two
+ * kernels, and no kernel and no copy, touch the same row at the same time: only `gathered` has the host's threads read
+ * rows, and no other call writes rows meanwhile.
+ *
+ * A route that finds no temporary memory takes fewer items at once, and in the end goes directly. */
+#include "core/call_parts.h"
+#include "machines/cuda/rows/cuda_row_windows.cuh"
+
+#include <cub/device/device_radix_sort.cuh>
+#include <stdlib.h>
+#include <time.h>
+
+namespace
+{
+
+enum {
+    THREADS = 256,
+    MOST_GRANULES = 1 << 16,      /* their numbers have 16 bits */
+    LEAST_PLANNED = 1 << 15,      /* smaller batches go directly */
+    LEAST_ITEMS = 1 << 10,        /* that pass through a kernel at once, if arrays are taken out */
+    GROUP_ITEMS = 1 << 27,
+    FEWEST_ITEMS = 1 << 12 /* of a group, or of a lookup's part, for lack of memory */
+};
+
+const uint64_t MOST_ITEMS = UINT32_MAX; /* of a call: their numbers have 32 bits */
+
+double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+/* ---- one call ---- */
+
+/* Arrays for the items that pass through a kernel at once, and a buffer for a window's rows. */
+struct item_set {
+    unsigned char *keys, *values, *found_values, *found, *status, *rows[2];
+    cudaStream_t stream;
+};
+
+struct route_call {
+    cuda_state *cuda;
+    const cuda_map_call *call;
+    const loom__rows_view *view;
+    const cuda_batch *batch; /* of lookups: the part that is under way */
+    cuda_op op;
+    cudaStream_t stream;
+    row_arrays arrays;
+    uint32_t value_bytes;           /* of the values that are given */
+    uint32_t per_window, windows;   /* partitions of a window */
+    uint32_t per_granule, granules; /* likewise; sorting by them is enough for the ordered route */
+    uint64_t window_bytes[2];       /* of the buffers; 0 without windows */
+    uint64_t most_items;            /* of a set */
+    item_set sets[ROW_STREAMS];
+    cudaStream_t streams[ROW_STREAMS];
+    bool all_windows; /* of a build: rows that stay free become zero */
+
+    bool finds() const
+    {
+        return op == OP_FIND;
+    }
+    bool reads_rows() const
+    {
+        return true; /* keys with the same tag, and values that are combined or kept */
+    }
+    bool writes_rows() const
+    {
+        return op != OP_FIND && op != OP_ERASE;
+    }
+};
+
+/* Which items of the batch a route has to bring to their rows. */
+struct route_items {
+    uint32_t *items; /* [count]; NULL: all items of the batch */
+    uint64_t *rows;  /* [count] numbers of their rows, of lookups */
+    uint64_t count;
+};
+
+/* Memory of a lookup that asks the tags. */
+struct sought_memory {
+    unsigned long long *counts; /* of keys that were sought, and of those that are left */
+    uint32_t *items, *left;
+    uint64_t *rows;
+};
+
+uint64_t lay_out_sought(uint64_t n, unsigned char *at, sought_memory *memory)
+{
+    cuda_layout layout = {0};
+    memory->counts = (unsigned long long *)(at + layout.add(2 * sizeof *memory->counts));
+    memory->items = (uint32_t *)(at + layout.add(n * sizeof *memory->items));
+    memory->left = (uint32_t *)(at + layout.add(n * sizeof *memory->left));
+    memory->rows = (uint64_t *)(at + layout.add(n * sizeof *memory->rows));
+    return layout.bytes;
+}
+
+/* Memory in which a group of items is sorted. */
+struct group_memory {
+    uint32_t *items[2];
+    uint16_t *granules[2];
+    void *scratch;
+    size_t scratch_bytes;
+    unsigned long long *count;
+    cudaEvent_t read[ROW_STREAMS]; /* the streams have read what was sorted here */
+};
+
+enum { GROUPS_UNDER_WAY = 2 };
+
+cudaError_t sort_bytes(uint64_t n, size_t *bytes)
+{
+    cub::DoubleBuffer<uint16_t> keys;
+    cub::DoubleBuffer<uint32_t> items;
+    return cub::DeviceRadixSort::SortPairs(NULL, *bytes, keys, items, (uint32_t)n);
+}
+
+uint64_t lay_out_groups(uint64_t n, size_t scratch_bytes, unsigned char *at, group_memory groups[GROUPS_UNDER_WAY])
+{
+    cuda_layout layout = {0};
+    for (int g = 0; g < GROUPS_UNDER_WAY; g++) {
+        for (int i = 0; i < 2; i++) {
+            groups[g].items[i] = (uint32_t *)(at + layout.add(n * sizeof(uint32_t)));
+            groups[g].granules[i] = (uint16_t *)(at + layout.add(n * sizeof(uint16_t)));
+        }
+        groups[g].scratch = at + layout.add(scratch_bytes);
+        groups[g].scratch_bytes = scratch_bytes;
+        groups[g].count = (unsigned long long *)(at + layout.add(sizeof *groups[g].count));
+    }
+    return layout.bytes;
+}
+
+/* Lays the sets out. Returns their bytes. */
+uint64_t lay_out_sets(route_call *call, unsigned char *at)
+{
+    const cuda_batch *batch = call->batch;
+    const uint64_t n = call->most_items;
+    cuda_layout layout = {0};
+    for (item_set &set : call->sets) {
+        set.keys = at + layout.add(n * call->view->key_bytes);
+        set.values = at + layout.add(batch->values != NULL ? n * call->value_bytes : 0);
+        set.found_values = at + layout.add(batch->found_values != NULL ? n * call->view->value_bytes : 0);
+        set.found = at + layout.add(batch->found != NULL ? n : 0);
+        set.status = at + layout.add(batch->status != NULL ? n : 0);
+        for (int i = 0; i < call->arrays.count; i++)
+            set.rows[i] = at + layout.add(call->window_bytes[i]);
+    }
+    return layout.bytes;
+}
+
+/* ---- sorting ---- */
+
+/* How kernels find the granule of an item: by its row, or by its key. */
+struct granule_rule {
+    const unsigned char *keys;
+    const uint64_t *rows; /* NULL: by keys */
+    const uint32_t *items; /* NULL: item i is i */
+    uint64_t count;
+    uint64_t rows_of_granule;
+    uint32_t partitions_of_granule;
+};
+
+__device__ __forceinline__ uint32_t granule_of(const loom__rows_view &view, const granule_rule &rule, uint64_t i)
+{
+    if (rule.rows != NULL)
+        return (uint32_t)(rule.rows[i] / rule.rows_of_granule);
+    const uint64_t hash = open_row_hash_called(rule.keys + i * view.key_bytes, view.key_bytes, view.lines.seed);
+    return loom__hash_partition(hash, view.lines.partitions) / rule.partitions_of_granule;
+}
+
+enum { COUNTED_TOGETHER = 4096 }; /* granules that a thread block counts in its shared memory */
+
+/* counts[g] = items of granule g; zero at first. */
+__global__ void __launch_bounds__(THREADS)
+    count_kernel(const __grid_constant__ loom__rows_view view, const granule_rule rule, uint32_t granules,
+                 uint32_t *counts)
+{
+    __shared__ uint32_t own[COUNTED_TOGETHER];
+    const bool together = granules <= COUNTED_TOGETHER;
+    for (uint32_t g = threadIdx.x; g < granules && together; g += THREADS)
+        own[g] = 0;
+    __syncthreads();
+    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < rule.count; i += (uint64_t)gridDim.x * THREADS)
+        atomicAdd((together ? own : counts) + granule_of(view, rule, i), 1u);
+    __syncthreads();
+    for (uint32_t g = threadIdx.x; g < granules && together; g += THREADS)
+        if (own[g] > 0)
+            atomicAdd(counts + g, own[g]);
+}
+
+/* Stores the items of granules first .. end - 1, and their granules, counted from `first`. *count is zero at first. */
+__global__ void __launch_bounds__(THREADS)
+    select_kernel(const __grid_constant__ loom__rows_view view, const granule_rule rule, uint32_t first, uint32_t end,
+                  unsigned long long *count, uint16_t *granules, uint32_t *items)
+{
+    const uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
+    const uint32_t granule = i < rule.count ? granule_of(view, rule, i) : 0, lane = threadIdx.x % 32;
+    const bool mine = i < rule.count && granule >= first && granule < end;
+    const uint32_t all = __ballot_sync(0xffffffffu, mine);
+    unsigned long long at = 0;
+    if (lane == 0 && all != 0)
+        at = atomicAdd(count, (unsigned long long)__popc(all));
+    at = __shfl_sync(0xffffffffu, at, 0) + __popc(all & ((1u << lane) - 1));
+    if (mine) {
+        granules[at] = (uint16_t)(granule - first);
+        items[at] = rule.items != NULL ? rule.items[i] : (uint32_t)i;
+    }
+}
+
+unsigned blocks_of(uint64_t threads)
+{
+    return (unsigned)((threads + THREADS - 1) / THREADS);
+}
+
+/* Selects the `count` items of some granules, and sorts them by granule. *sorted: where they lie. */
+cudaError_t sort_group(const route_call &call, const granule_rule &rule, const group_memory &memory, uint32_t first,
+                       uint32_t end, uint64_t count, const uint32_t **sorted)
+{
+    int bits = 1;
+    while ((uint64_t)1 << bits < end - first)
+        bits++;
+    cub::DoubleBuffer<uint16_t> keys(memory.granules[0], memory.granules[1]);
+    cub::DoubleBuffer<uint32_t> items(memory.items[0], memory.items[1]);
+    size_t bytes = memory.scratch_bytes;
+    RETURN_IF_CUDA_FAILED(cudaMemsetAsync(memory.count, 0, sizeof *memory.count, call.stream));
+    select_kernel<<<blocks_of(rule.count), THREADS, 0, call.stream>>>(*call.view, rule, first, end, memory.count,
+                                                                     memory.granules[0], memory.items[0]);
+    RETURN_IF_CUDA_FAILED(cudaGetLastError());
+    RETURN_IF_CUDA_FAILED(
+        cub::DeviceRadixSort::SortPairs(memory.scratch, bytes, keys, items, (uint32_t)count, 0, bits, call.stream));
+    *sorted = items.Current();
+    return cudaSuccess;
+}
+
+/* used[w] = whether window w has keys. A thread block looks at the lines of a partition. */
+__global__ void __launch_bounds__(THREADS)
+    used_kernel(const __grid_constant__ loom__rows_view view, uint32_t per_window, uint32_t *used)
+{
+    const unsigned char *lines = view.lines.base + (uint64_t)blockIdx.x * view.lines.partition_bytes;
+    const uint32_t words = OPEN_WORD_OFFSET / 8; /* of a line's tags */
+    bool any = false;
+    for (uint32_t i = threadIdx.x; i < view.lines.buckets * words && !any; i += THREADS)
+        any = ((const uint64_t *)(lines + i / words * OPEN_LINE_BYTES))[i % words] != 0;
+    if (any)
+        used[blockIdx.x / per_window] = 1;
+}
+
+/* ---- some items ---- */
+
+/* Runs the call's work on `count` items, in stream set.stream. */
+cudaError_t run_items(const route_call &call, const loom__rows_view &view, const item_set &set, const uint32_t *items,
+                      uint64_t count)
+{
+    const cuda_batch *batch = call.batch;
+    const uint32_t key_bytes = view.key_bytes, value_bytes = view.value_bytes;
+    cuda_batch own = *batch;
+    RETURN_IF_CUDA_FAILED(cuda_move_items<false>(set.keys, batch->keys, key_bytes, items, count, set.stream));
+    RETURN_IF_CUDA_FAILED(cuda_move_items<false>(set.values, batch->values, call.value_bytes, items, count, set.stream));
+    own.keys = set.keys;
+    own.values = batch->values != NULL ? set.values : NULL;
+    own.found_values = batch->found_values != NULL ? set.found_values : NULL;
+    own.found = batch->found != NULL ? set.found : NULL;
+    own.status = batch->status != NULL ? set.status : NULL;
+    own.n = count;
+    own.tile = cuda_tile_of(call.cuda, count);
+    RETURN_IF_CUDA_FAILED(call.finds() ? cuda_rows_find(&view, &own, NULL, set.stream)
+                                       : cuda_rows_write(&view, &own, call.op, NULL, set.stream));
+    RETURN_IF_CUDA_FAILED(
+        cuda_move_items<true>(batch->found_values, own.found_values, value_bytes, items, count, set.stream));
+    RETURN_IF_CUDA_FAILED(cuda_move_items<true>(batch->found, own.found, 1, items, count, set.stream));
+    return cuda_move_items<true>(batch->status, own.status, 1, items, count, set.stream);
+}
+
+/* The same for any number of items. */
+cudaError_t run_many(const route_call &call, const loom__rows_view &view, const item_set &set, const uint32_t *items,
+                     uint64_t count)
+{
+    for (uint64_t done = 0; done < count; done += call.most_items) {
+        const uint64_t some = count - done < call.most_items ? count - done : call.most_items;
+        RETURN_IF_CUDA_FAILED(run_items(call, view, set, items + done, some));
+    }
+    return cudaSuccess;
+}
+
+/* Runs all items, each set with a part of them in turn. Lookups and writes of different items may overlap as in one
+ * kernel. */
+cudaError_t run_in_turns(const route_call &call, const uint32_t *items, uint64_t count, uint32_t *turn)
+{
+    for (uint64_t done = 0; done < count; done += call.most_items) {
+        const uint64_t some = count - done < call.most_items ? count - done : call.most_items;
+        RETURN_IF_CUDA_FAILED(run_items(call, *call.view, call.sets[(*turn)++ % ROW_STREAMS], items + done, some));
+    }
+    return cudaSuccess;
+}
+
+/* ---- streaming ---- */
+
+/* One window: brings its rows, runs the items, and takes the rows home. */
+cudaError_t run_window(const route_call &call, const item_set &set, uint32_t window, bool used, const uint32_t *items,
+                       uint64_t count)
+{
+    const uint64_t first = (uint64_t)window * call.per_window, left = call.view->lines.partitions - first;
+    const row_window rows = row_window_of(call.view, call.arrays, first, left < call.per_window ? left : call.per_window,
+                                          set.rows);
+    RETURN_IF_CUDA_FAILED(used ? window_bring(rows, set.stream) : window_zero(rows, set.stream));
+    RETURN_IF_CUDA_FAILED(run_many(call, rows.view, set, items, count));
+    return call.writes_rows() ? window_take_home(rows, set.stream) : cudaSuccess;
+}
+
+cudaError_t begin_sets(route_call *call)
+{
+    const cudaError_t error = row_streams_begin(call->streams, call->stream);
+    for (int i = 0; i < ROW_STREAMS; i++)
+        call->sets[i].stream = call->streams[i];
+    return error;
+}
+
+/* ---- the plan ---- */
+
+/* Chooses the sizes of windows and sets. */
+void plan_sizes(route_call *call)
+{
+    const uint32_t partitions = call->view->lines.partitions;
+    const uint64_t item_bytes =
+        call->view->key_bytes + (uint64_t)call->value_bytes + call->view->value_bytes + 2; /* an upper bound */
+    const uint64_t window = call->cuda->row_staging_bytes / 2 / ROW_STREAMS / call->arrays.partition_bytes;
+    call->per_granule = (partitions + MOST_GRANULES - 1) / MOST_GRANULES;
+    call->granules = (partitions + call->per_granule - 1) / call->per_granule;
+    call->per_window = window < call->per_granule ? call->per_granule : (uint32_t)(window < partitions ? window
+                                                                                                       : partitions);
+    call->windows = (partitions + call->per_window - 1) / call->per_window;
+    const uint64_t items = call->cuda->row_staging_bytes / 2 / ROW_STREAMS / item_bytes / 512 * 512;
+    call->most_items = items < LEAST_ITEMS ? (uint64_t)LEAST_ITEMS : items;
+}
+
+loom__row_work work_of(const route_call &call, uint64_t rows)
+{
+    const uint64_t table_bytes = call.arrays.partition_bytes * call.view->lines.partitions;
+    loom__row_work work = {rows, call.view->key_stride, table_bytes, call.reads_rows(), call.writes_rows(), 0, 1};
+    work.gathers = call.finds() && !call.call->arrays.staged; /* a call with staged arrays has a stage already */
+    if (call.call->batch.replace || (call.writes_rows() && call.call->batch.fresh))
+        work.reads = 0;
+    return work;
+}
+
+/* Chooses the route of `rows` rows, and tells the caller's explanation what it expects. */
+loom_row_route choose_route(const route_call &call, uint64_t rows)
+{
+    const loom__row_rates rates = cuda_row_rates(call.cuda, call.arrays.all[0].at,
+                                                 call.arrays.partition_bytes * call.view->lines.partitions);
+    const loom__row_work work = work_of(call, rows);
+    double seconds[LOOM__ROW_ROUTES];
+    loom__row_estimate(&rates, &work, seconds);
+    const loom_row_route asked = call.call->batch.row_route;
+    const loom_row_route route = asked == LOOM_ROW_ROUTE_NONE ? loom__row_choose(seconds)
+                                 : seconds[asked] > 0         ? asked
+                                                              : LOOM_ROW_ROUTE_DIRECT;
+    loom_explanation *told = call.call->batch.explained;
+    if (told != NULL) {
+        *told = loom_explanation{sizeof *told, route, 0, call.call->batch.n, rows, {}, 0};
+        for (int i = 0; i < LOOM__ROW_ROUTES; i++)
+            told->estimate[i] = seconds[i];
+    }
+    return route;
+}
+
+/* ---- sorted routes ---- */
+
+/* What is known of the granules of a batch; on the host. */
+struct granule_counts {
+    uint32_t granules;
+    uint32_t *items; /* [granules] */
+    uint32_t *used;  /* [granules]: whether the table has keys there; streamed */
+};
+
+/* Counts the items of each granule, and waits. `counts` is in memory of the C library. */
+cudaError_t count_granules(const route_call &call, const granule_rule &rule, bool streams, granule_counts *counts)
+{
+    const size_t bytes = counts->granules * sizeof(uint32_t);
+    const uint64_t wanted = blocks_of(rule.count), most = (uint64_t)call.cuda->multiprocessors * 8;
+    const cuda_workspace own = cuda_take_workspace(&call.cuda->base, 2 * bytes, (loom_stream)call.stream, NULL);
+    uint32_t *items = (uint32_t *)own.at, *used = items + counts->granules;
+    if (own.at == NULL)
+        return cudaErrorMemoryAllocation;
+    cudaError_t error = cudaMemsetAsync(items, 0, 2 * bytes, call.stream);
+    if (error == cudaSuccess) {
+        count_kernel<<<(unsigned)(wanted < most ? wanted : most), THREADS, 0, call.stream>>>(*call.view, rule,
+                                                                                           counts->granules, items);
+        if (streams)
+            used_kernel<<<call.view->lines.partitions, THREADS, 0, call.stream>>>(*call.view, call.per_window, used);
+        error = cudaGetLastError();
+    }
+    if (error == cudaSuccess) /* `used` lies behind `items`, there as here */
+        error = cudaMemcpyAsync(counts->items, items, 2 * bytes, cudaMemcpyDeviceToHost, call.stream);
+    cuda_give_workspace(&call.cuda->base, &own, (loom_stream)call.stream);
+    return error == cudaSuccess ? cudaStreamSynchronize(call.stream) : error;
+}
+
+/* The end of the group of granules that begins at `first`: as many as have together at most `most` items, at least
+ * one. *items: of the group. */
+uint32_t end_of_group(const granule_counts &counts, uint32_t first, uint64_t most, uint64_t *items)
+{
+    uint32_t end = first;
+    *items = 0;
+    while (end < counts.granules && (end == first || *items + counts.items[end] <= most))
+        *items += counts.items[end++];
+    return end;
+}
+
+uint64_t largest_group(const granule_counts &counts, uint64_t most)
+{
+    uint64_t largest = 0, items;
+    for (uint32_t first = 0; first < counts.granules;) {
+        first = end_of_group(counts, first, most, &items);
+        largest = largest < items ? items : largest;
+    }
+    return largest;
+}
+
+/* Takes memory for groups of about `*most` items, or of fewer if memory is short. False: there is none. */
+bool take_groups(const route_call &call, const granule_counts &counts, uint64_t *most, cuda_workspace *own,
+                 group_memory groups[GROUPS_UNDER_WAY])
+{
+    for (; *most >= FEWEST_ITEMS; *most /= 2) {
+        const uint64_t items = largest_group(counts, *most);
+        size_t scratch;
+        if (sort_bytes(items, &scratch) != cudaSuccess)
+            return false;
+        *own = cuda_take_workspace(&call.cuda->base, lay_out_groups(items, scratch, NULL, groups),
+                                   (loom_stream)call.stream, NULL);
+        if (own->at != NULL) {
+            lay_out_groups(items, scratch, own->at, groups);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The granules of a group, once they are sorted: window by window, or all in order. */
+cudaError_t run_granules(const route_call &call, const granule_counts &counts, bool streams, uint32_t first,
+                         uint32_t end, const uint32_t *items, uint64_t count, uint32_t *turn)
+{
+    if (!streams)
+        return run_in_turns(call, items, count, turn);
+    for (uint32_t w = first; w < end; w++) {
+        if (counts.items[w] > 0 || call.all_windows)
+            RETURN_IF_CUDA_FAILED(run_window(call, call.sets[(*turn)++ % ROW_STREAMS], w, counts.used[w] != 0, items,
+                                             counts.items[w]));
+        items += counts.items[w];
+    }
+    return cudaSuccess;
+}
+
+/* Sorts and runs group after group. `sorted` is an event. */
+cudaError_t run_groups(route_call *call, const granule_rule &rule, const granule_counts &counts, bool streams,
+                       uint64_t most, group_memory groups[GROUPS_UNDER_WAY], cudaEvent_t sorted)
+{
+    uint32_t turn = 0, group = 0;
+    uint64_t count;
+    for (uint32_t first = 0, end; first < counts.granules; first = end, group++) {
+        const group_memory &memory = groups[group % GROUPS_UNDER_WAY];
+        const uint32_t *items = NULL;
+        end = end_of_group(counts, first, most, &count);
+        for (int i = 0; i < ROW_STREAMS; i++) /* an event that was never recorded counts as reached */
+            RETURN_IF_CUDA_FAILED(cudaStreamWaitEvent(call->stream, memory.read[i], 0));
+        if (count > 0)
+            RETURN_IF_CUDA_FAILED(sort_group(*call, rule, memory, first, end, count, &items));
+        RETURN_IF_CUDA_FAILED(cudaEventRecord(sorted, call->stream));
+        for (int i = 0; i < ROW_STREAMS; i++)
+            RETURN_IF_CUDA_FAILED(cudaStreamWaitEvent(call->streams[i], sorted, 0));
+        RETURN_IF_CUDA_FAILED(run_granules(*call, counts, streams, first, end, items, count, &turn));
+        for (int i = 0; i < ROW_STREAMS; i++)
+            RETURN_IF_CUDA_FAILED(cudaEventRecord(memory.read[i], call->streams[i]));
+    }
+    return cudaSuccess;
+}
+
+cudaError_t make_events(group_memory groups[GROUPS_UNDER_WAY], cudaEvent_t *sorted)
+{
+    RETURN_IF_CUDA_FAILED(cudaEventCreateWithFlags(sorted, cudaEventDisableTiming));
+    for (int g = 0; g < GROUPS_UNDER_WAY; g++)
+        for (cudaEvent_t &event : groups[g].read)
+            RETURN_IF_CUDA_FAILED(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    return cudaSuccess;
+}
+
+void destroy_events(group_memory groups[GROUPS_UNDER_WAY], cudaEvent_t sorted)
+{
+    if (sorted != NULL)
+        cudaEventDestroy(sorted);
+    for (int g = 0; g < GROUPS_UNDER_WAY; g++)
+        for (cudaEvent_t event : groups[g].read)
+            if (event != NULL)
+                cudaEventDestroy(event);
+}
+
+granule_rule rule_of(const route_call &call, const route_items &items, uint32_t per_granule)
+{
+    return {(const unsigned char *)call.batch->keys,
+            items.rows,
+            items.items,
+            items.count,
+            (uint64_t)per_granule * call.view->lines.buckets * open_slots(SLOT_TAG),
+            per_granule};
+}
+
+/* The ordered route, and the streamed one. cudaErrorMemoryAllocation: nothing has happened. */
+cudaError_t run_sorted(route_call *call, const route_items &items, bool streams)
+{
+    granule_counts counts = {streams ? call->windows : call->granules, NULL, NULL};
+    const granule_rule rule = rule_of(*call, items, streams ? call->per_window : call->per_granule);
+    counts.items = (uint32_t *)malloc(2ull * counts.granules * sizeof *counts.items);
+    if (counts.items == NULL)
+        return cudaErrorMemoryAllocation;
+    counts.used = counts.items + counts.granules;
+    group_memory groups[GROUPS_UNDER_WAY] = {};
+    cuda_workspace own = {};
+    cudaEvent_t sorted = NULL;
+    uint64_t most = call->cuda->row_chunk < GROUP_ITEMS ? call->cuda->row_chunk : (uint64_t)GROUP_ITEMS;
+    most = most < FEWEST_ITEMS ? (uint64_t)FEWEST_ITEMS : most;
+    cudaError_t error = count_granules(*call, rule, streams, &counts);
+    if (error == cudaSuccess && !take_groups(*call, counts, &most, &own, groups))
+        error = cudaErrorMemoryAllocation;
+    if (error == cudaSuccess)
+        error = make_events(groups, &sorted);
+    if (error == cudaSuccess) {
+        error = begin_sets(call);
+        if (error == cudaSuccess)
+            error = run_groups(call, rule, counts, streams, most, groups, sorted);
+        error = row_streams_end(call->streams, error);
+    }
+    destroy_events(groups, sorted);
+    cuda_give_workspace(&call->cuda->base, &own, (loom_stream)call->stream);
+    free(counts.items);
+    return error;
+}
+
+/* ---- routes ---- */
+
+/* The items as they come. */
+cudaError_t run_unsorted(route_call *call, const uint32_t *items, uint64_t count)
+{
+    uint32_t turn = 0;
+    const cudaError_t error = begin_sets(call);
+    return row_streams_end(call->streams, error == cudaSuccess ? run_in_turns(*call, items, count, &turn) : error);
+}
+
+cudaError_t run_gathered(route_call *call, const sought_memory &memory, uint64_t n)
+{
+    const cuda_sought_rows sought = {memory.items, memory.rows, &memory.counts[0]};
+    unsigned long long left;
+    if (cuda_rows_gather(call->cuda, call->view, call->batch, &sought, n, memory.left, &memory.counts[1],
+                         call->stream) != LOOM_OK)
+        return cudaPeekAtLastError() != cudaSuccess ? cudaGetLastError() : cudaErrorUnknown;
+    RETURN_IF_CUDA_FAILED(
+        cudaMemcpyAsync(&left, &memory.counts[1], sizeof left, cudaMemcpyDeviceToHost, call->stream));
+    RETURN_IF_CUDA_FAILED(cudaStreamSynchronize(call->stream));
+    return left > 0 ? run_unsorted(call, memory.left, left) : cudaSuccess;
+}
+
+/* A lookup: asks the tags, then plans for what is left. */
+cudaError_t run_find(route_call *call, const sought_memory &memory)
+{
+    const cuda_sought_rows sought = {memory.items, memory.rows, &memory.counts[0]};
+    unsigned long long rows;
+    RETURN_IF_CUDA_FAILED(cudaMemsetAsync(memory.counts, 0, 2 * sizeof *memory.counts, call->stream));
+    RETURN_IF_CUDA_FAILED(cuda_rows_seek(call->view, call->batch, &sought, call->stream));
+    RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(&rows, sought.count, sizeof rows, cudaMemcpyDeviceToHost, call->stream));
+    RETURN_IF_CUDA_FAILED(cudaStreamSynchronize(call->stream));
+    const loom_row_route route = choose_route(*call, rows);
+    if (rows == 0)
+        return cudaSuccess;
+    if (route == LOOM_ROW_ROUTE_GATHERED)
+        return run_gathered(call, memory, rows);
+    if (route == LOOM_ROW_ROUTE_DIRECT)
+        return run_unsorted(call, memory.items, rows);
+    const cudaError_t error =
+        run_sorted(call, {memory.items, memory.rows, rows}, route == LOOM_ROW_ROUTE_STREAMED);
+    return error == cudaErrorMemoryAllocation ? run_unsorted(call, memory.items, rows) : error;
+}
+
+/* The items of a batch from `first` on, as a batch. */
+cuda_batch part_of(const cuda_batch *batch, const route_call &call, uint64_t first, uint64_t count)
+{
+    cuda_batch part = *batch;
+    auto behind = [&](const void *array, uint64_t width) {
+        return array != NULL ? (unsigned char *)array + first * width : NULL;
+    };
+    part.keys = behind(batch->keys, call.view->key_bytes);
+    part.values = behind(batch->values, call.value_bytes);
+    part.found_values = behind(batch->found_values, call.view->value_bytes);
+    part.found = behind(batch->found, 1);
+    part.status = behind(batch->status, 1);
+    part.n = count;
+    part.tile = cuda_tile_of(call.cuda, count);
+    return part;
+}
+
+cudaError_t go_directly(const route_call &call, const cuda_batch *batch)
+{
+    if (call.call->batch.explained != NULL)
+        call.call->batch.explained->route = LOOM_ROW_ROUTE_DIRECT;
+    if (call.call->batch.replace)
+        RETURN_IF_CUDA_FAILED(cuda_rows_clear(call.view, call.stream));
+    return call.finds() ? cuda_rows_find(call.view, batch, NULL, call.stream)
+                        : cuda_rows_write(call.view, batch, call.op, NULL, call.stream);
+}
+
+/* A call that writes. */
+cudaError_t write_by_route(route_call *call, loom_row_route route)
+{
+    const cuda_batch *batch = call->batch;
+    const bool streams = route == LOOM_ROW_ROUTE_STREAMED;
+    cuda_workspace own = {};
+    call->all_windows = call->call->batch.replace != 0 && streams;
+    if (streams)
+        for (int i = 0; i < call->arrays.count; i++)
+            call->window_bytes[i] = window_buffer_bytes(call->arrays, i, call->per_window);
+    if (call->most_items > batch->n)
+        call->most_items = batch->n;
+    if (route != LOOM_ROW_ROUTE_DIRECT && batch->n <= MOST_ITEMS)
+        own = cuda_take_workspace(&call->cuda->base, lay_out_sets(call, NULL), (loom_stream)call->stream, NULL);
+    if (own.at == NULL)
+        return go_directly(*call, batch);
+    lay_out_sets(call, own.at);
+    cudaError_t error = call->call->batch.replace && !streams ? cuda_rows_clear(call->view, call->stream) : cudaSuccess;
+    if (error == cudaSuccess)
+        error = run_sorted(call, {NULL, NULL, batch->n}, streams);
+    cuda_give_workspace(&call->cuda->base, &own, (loom_stream)call->stream);
+    return error == cudaErrorMemoryAllocation ? go_directly(*call, batch) : error;
+}
+
+/* A lookup, in parts if memory is short. */
+cudaError_t find_by_route(route_call *call)
+{
+    const cuda_batch *batch = call->batch;
+    sought_memory memory;
+    cuda_workspace own[2] = {};
+    uint64_t each = batch->n < MOST_ITEMS ? batch->n : (uint64_t)MOST_ITEMS;
+    for (int i = 0; i < call->arrays.count; i++) /* the rest may be streamed */
+        call->window_bytes[i] = window_buffer_bytes(call->arrays, i, call->per_window);
+    if (call->most_items > batch->n)
+        call->most_items = batch->n;
+    own[0] = cuda_take_workspace(&call->cuda->base, lay_out_sets(call, NULL), (loom_stream)call->stream, NULL);
+    while (own[0].at != NULL && own[1].at == NULL && each > 0) {
+        own[1] = cuda_take_workspace(&call->cuda->base, lay_out_sought(each, NULL, &memory), (loom_stream)call->stream,
+                                     NULL);
+        if (own[1].at == NULL)
+            each = each > FEWEST_ITEMS ? each / 2 : 0;
+    }
+    cudaError_t error = cudaSuccess;
+    if (own[1].at == NULL) {
+        error = go_directly(*call, batch);
+    } else {
+        lay_out_sets(call, own[0].at);
+        lay_out_sought(each, own[1].at, &memory);
+        for (uint64_t first = 0; first < batch->n && error == cudaSuccess; first += each) {
+            const cuda_batch part = part_of(batch, *call, first, batch->n - first < each ? batch->n - first : each);
+            call->batch = &part;
+            error = run_find(call, memory);
+        }
+    }
+    for (int i = 0; i < 2; i++)
+        cuda_give_workspace(&call->cuda->base, &own[i], (loom_stream)call->stream);
+    return error;
+}
+
+} // namespace
+
+cudaError_t cuda_rows_by_route(const cuda_map_call *given, const cuda_batch *batch, cudaStream_t stream)
+{
+    const loom__rows_view *view = (const loom__rows_view *)given->view;
+    const loom_row_route asked = given->batch.row_route;
+    route_call call = {given->cuda, given, view, batch, given->op, stream, row_arrays_of(view), 0, 0, 0, 0, 0, {}, 0, {}, {}, false};
+    call.value_bytes = given->op == OP_COMBINE ? loom__number_bytes(batch->widening, view->value_bytes)
+                                               : view->value_bytes;
+    const double begin = now();
+    const bool planned = asked == LOOM_ROW_ROUTE_NONE ? batch->n >= LEAST_PLANNED : asked != LOOM_ROW_ROUTE_DIRECT;
+    if (!planned) {
+        if (given->batch.explained != NULL)
+            *given->batch.explained = loom_explanation{sizeof(loom_explanation), LOOM_ROW_ROUTE_DIRECT, 0, given->batch.n,
+                                                       batch->n, {}, 0};
+        return go_directly(call, batch);
+    }
+    plan_sizes(&call);
+    const cudaError_t error = call.finds() ? find_by_route(&call) : write_by_route(&call, choose_route(call, batch->n));
+    if (given->batch.explained != NULL)
+        given->batch.explained->seconds = now() - begin;
+    return error;
+}

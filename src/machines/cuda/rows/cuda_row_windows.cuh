@@ -1,0 +1,121 @@
+/* Windows: partitions that lie together, and whose rows pass the link between host memory and a buffer on the device in
+ * one piece for each array of rows. Kernels work on a window through a view whose rows lie in the buffer. */
+#ifndef LOOM_CUDA_ROW_WINDOWS_CUH
+#define LOOM_CUDA_ROW_WINDOWS_CUH
+
+#include "machines/cuda/rows/cuda_rows_engine.cuh"
+
+/* The arrays of a table's rows: one, or keys and values apart. */
+struct row_arrays {
+    struct {
+        unsigned char *at; /* of partition 0 */
+        uint64_t partition_bytes;
+    } all[2];
+    int count;
+    uint64_t partition_bytes; /* of all arrays */
+};
+
+inline row_arrays row_arrays_of(const loom__rows_view *view)
+{
+    const uint64_t rows = (uint64_t)view->lines.buckets * open_slots(SLOT_TAG);
+    row_arrays arrays = {{{view->rows, rows * view->key_stride}, {view->values, rows * view->value_stride}},
+                         view->apart ? 2 : 1,
+                         0};
+    for (int i = 0; i < arrays.count; i++)
+        arrays.partition_bytes += arrays.all[i].partition_bytes;
+    return arrays;
+}
+
+/* Bytes of the buffer for array i of a window with so many partitions. */
+inline uint64_t window_buffer_bytes(const row_arrays &arrays, int i, uint64_t partitions)
+{
+    return i < arrays.count ? partitions * arrays.all[i].partition_bytes + CUDA_WINDOW_ALIGNMENT : 0;
+}
+
+struct row_window {
+    loom__rows_view view; /* whose rows lie in the buffers */
+    int count;
+    struct {
+        unsigned char *buffer, *home;
+        uint64_t bytes;
+    } pieces[2];
+};
+
+/* The window of `partitions` partitions from `first` on, with buffers of window_buffer_bytes. */
+inline row_window row_window_of(const loom__rows_view *table, const row_arrays &arrays, uint64_t first,
+                                uint64_t partitions, unsigned char *const buffers[2])
+{
+    row_window window = {*table, arrays.count, {}};
+    for (int i = 0; i < arrays.count; i++) {
+        const uint64_t at = first * arrays.all[i].partition_bytes;
+        unsigned char *home = arrays.all[i].at + at;
+        /* Kernels choose the width of their accesses by the address of the first row. */
+        unsigned char *buffer = buffers[i] + (uintptr_t)home % CUDA_WINDOW_ALIGNMENT;
+        window.pieces[i] = {buffer, home, partitions * arrays.all[i].partition_bytes};
+        if (i == 0) {
+            window.view.rows = buffer - at;
+            window.view.values = window.view.rows + (table->values - table->rows);
+        } else {
+            window.view.values = buffer - at;
+        }
+    }
+    return window;
+}
+
+inline cudaError_t window_bring(const row_window &window, cudaStream_t stream)
+{
+    for (int i = 0; i < window.count; i++)
+        RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(window.pieces[i].buffer, window.pieces[i].home, window.pieces[i].bytes,
+                                              cudaMemcpyDefault, stream));
+    return cudaSuccess;
+}
+
+/* In place of window_bring, if the window has no keys. */
+inline cudaError_t window_zero(const row_window &window, cudaStream_t stream)
+{
+    for (int i = 0; i < window.count; i++)
+        RETURN_IF_CUDA_FAILED(cudaMemsetAsync(window.pieces[i].buffer, 0, window.pieces[i].bytes, stream));
+    return cudaSuccess;
+}
+
+inline cudaError_t window_take_home(const row_window &window, cudaStream_t stream)
+{
+    for (int i = 0; i < window.count; i++)
+        RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(window.pieces[i].home, window.pieces[i].buffer, window.pieces[i].bytes,
+                                              cudaMemcpyDefault, stream));
+    return cudaSuccess;
+}
+
+/* Streams for windows under way, which begin after the work of a given stream. */
+enum { ROW_STREAMS = 3 /* one window comes, one is worked on, one goes */ };
+
+inline cudaError_t row_streams_begin(cudaStream_t streams[ROW_STREAMS], cudaStream_t after)
+{
+    cudaEvent_t begun;
+    RETURN_IF_CUDA_FAILED(cudaEventCreateWithFlags(&begun, cudaEventDisableTiming));
+    cudaError_t error = cudaEventRecord(begun, after);
+    for (int i = 0; i < ROW_STREAMS && error == cudaSuccess; i++) {
+        error = cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking);
+        if (error == cudaSuccess)
+            error = cudaStreamWaitEvent(streams[i], begun, 0);
+    }
+    cudaEventDestroy(begun);
+    return error;
+}
+
+/* Waits for all of them, and destroys them. Returns the first error: `error`, or a later one. Streams that were never
+ * made are NULL. */
+inline cudaError_t row_streams_end(cudaStream_t streams[ROW_STREAMS], cudaError_t error)
+{
+    for (int i = 0; i < ROW_STREAMS; i++) {
+        if (streams[i] == NULL)
+            continue;
+        const cudaError_t last = cudaStreamSynchronize(streams[i]);
+        cudaStreamDestroy(streams[i]);
+        streams[i] = NULL;
+        error = error == cudaSuccess ? last : error;
+    }
+    return error;
+}
+
+#endif
