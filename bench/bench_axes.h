@@ -82,12 +82,12 @@
 #define BENCH_LIMIT_ACCESS_BYTES 8, 16, 32, 64, 128
 #define BENCH_LIMIT_FOOTPRINTS \
     UINT64_C(1) << 20, UINT64_C(1) << 24, UINT64_C(1) << 28, UINT64_C(1) << 30, UINT64_C(1) << 32, UINT64_C(1) << 36
-#define BENCH_LIMIT_SHARE_OF_MEMORY 2                   /* a device: half of its memory */
-#define BENCH_LIMIT_SHARE_OF_HOST   8                   /* a host: one eighth, since others use it too */
-#define BENCH_LIMIT_LINK            (UINT64_C(1) << 30) /* bytes of host memory over which the link is measured */
-#define BENCH_LIMIT_HOST_FOOTPRINTS UINT64_C(1) << 30, UINT64_C(1) << 33, UINT64_C(1) << 35 /* the same for rows */
-#define BENCH_LIMIT_ROW_BYTES       16, 64
-#define BENCH_LIMIT_SHARE_OF_HOST_FOR_ROWS 3
+#define BENCH_LIMIT_SHARE_OF_MEMORY        2                   /* a device: half of its memory */
+#define BENCH_LIMIT_SHARE_OF_HOST          8                   /* a host: one eighth, since others use it too */
+#define BENCH_LIMIT_LINK                   (UINT64_C(1) << 30) /* bytes of host memory for limits of the link */
+#define BENCH_LIMIT_HOST_FOOTPRINTS        UINT64_C(1) << 30, UINT64_C(1) << 33, UINT64_C(1) << 35
+#define BENCH_LIMIT_ROW_BYTES              16, 64
+#define BENCH_LIMIT_SHARE_OF_HOST_FOR_ROWS 3 /* a third */
 
 /* The smallest array that a limit can be measured over; smaller tables are compared with it. */
 #define BENCH_LIMIT_SMALLEST UINT64_C(4096)

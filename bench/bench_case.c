@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const bench_case *const cases[] = {&bench_case_limits, &bench_case_map,   &bench_case_perfect,
-                                          &bench_case_filter, &bench_case_multi, &bench_case_threads,
+static const bench_case *const cases[] = {&bench_case_limits, &bench_case_map,    &bench_case_perfect,
+                                          &bench_case_filter, &bench_case_multi,  &bench_case_threads,
                                           &bench_case_widths, &bench_case_stadium};
 
 const bench_case *bench_case_at(size_t index)

@@ -196,7 +196,8 @@ static void add_failed(multi_bench *bench, bench_row *row, loom_status status)
     const bench_options *options = bench->session->options;
     if (options->sweep && status == LOOM_UNSUPPORTED) {
         bench_progress_hide();
-        printf("%s, %s: left out. %s\n", bench_engine_name(options->engine, LOOM_ROWS_ON_DEVICE), row->op, loom_last_error());
+        printf("%s, %s: left out. %s\n", bench_engine_name(options->engine, LOOM_ROWS_ON_DEVICE), row->op,
+               loom_last_error());
         return;
     }
     bench_row_fail(row, "%s: %s", loom_status_name(status), loom_last_error());

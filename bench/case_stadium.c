@@ -4,16 +4,18 @@
  *   insert   the same, by loom_map_insert
  *   find     a batch of keys, of which so many per cent are in the table; batches of several sizes, or --batch
  *   routes   the same, all keys present, by each way to reach rows in turn: "find ordered" and so on
+ *   grow     moves the full table into one for half as many keys more; once
  *
- * "Stadium Hashing" (Khorasani, Belviranli, Gupta, Bhuyan, PACT 2015) measures tables in host memory in its figures 16 to
- * 19, with a GPU that reaches each row by itself: that is the route `direct`.
+ * "Stadium Hashing" (Khorasani, Belviranli, Gupta, Bhuyan, PACT 2015) measures tables in host memory in its figures 16
+ * to 19, with a GPU that reaches each row by itself: that is the route `direct`.
  *
  * Every repetition is checked: each key has its value and absent keys have none; after insertions, of a sample of keys.
  * The note tells which way a lookup went and how long the plan thought that it would take (loom_map_explain).
  *
  *   share of build and insert   bytes of the pairs / time / bandwidth of copying to host memory
- *   share of find               rate / the better of two limits: rows that the device reads in order of their addresses,
- *                               rows that host threads gather. With absent keys it may exceed 1: they need no row
+ *   share of find               rate / the better of two limits: rows that the device reads in order of their
+ *                               addresses, rows that host threads gather. With absent keys it may exceed 1: they need
+ *                               no row
  * --engine rows measures the same table with its rows where the machine works. */
 #include "bench_array.h"
 #include "bench_axes.h"
@@ -40,12 +42,12 @@ typedef struct stadium_bench {
     double hit, load;
     uint32_t key_bytes, value_bytes;
     loom_row_place place;
-    bool full;              /* the table has its n keys */
-    double most_rows;       /* per second that can be reached in host memory; 0: not measured yet; NAN: no limit */
+    bool full;        /* the table has its n keys */
+    double most_rows; /* per second that can be reached in host memory; 0: not measured yet; NAN: no limit */
     char most_rows_name[32];
-    void *keys, *values;    /* [n] where the machine works; on the cpu machine in host memory */
-    void *queries, *found;  /* [room] on the host */
-    uint8_t *status;        /* [room] on the host */
+    void *keys, *values;   /* [n] where the machine works; on the cpu machine in host memory */
+    void *queries, *found; /* [room] on the host */
+    uint8_t *status;       /* [room] on the host */
     void *near_queries, *near_found, *near_status;
     loom_stats stats;
 } stadium_bench;
@@ -130,9 +132,9 @@ static loom_status call_find(stadium_bench *bench)
                          NULL, NULL);
 }
 
-enum { BUILD, INSERT, FIND, ROUTES, OPS };
+enum { BUILD, INSERT, FIND, ROUTES, GROW };
 
-static const char *const op_names[] = {"build", "insert", "find", "routes", NULL};
+static const char *const op_names[] = {"build", "insert", "find", "routes", "grow", NULL};
 
 /* ---- checks ------------------------------------------------------------------------------------------------- */
 
@@ -158,7 +160,8 @@ static void check_answers(void *argument, uint64_t begin, uint64_t end)
 static void check_found(stadium_bench *bench, bench_row *row)
 {
     check_work work = {.bench = bench};
-    if (bench_near_copy(bench->session, bench->found, bench->near_found, bench->batch * bench->value_bytes) != LOOM_OK ||
+    if (bench_near_copy(bench->session, bench->found, bench->near_found, bench->batch * bench->value_bytes) !=
+            LOOM_OK ||
         bench_near_copy(bench->session, bench->status, bench->near_status, bench->batch) != LOOM_OK) {
         bench_row_fail(row, "answers: %s", loom_last_error());
         return;
@@ -261,7 +264,8 @@ static void measure_insertion(stadium_bench *bench, int op)
                             ? bench_limit_rate(bench->session, LOOM_LIMIT_TO_HOST_COPY, 0, BENCH_LIMIT_LINK, &row)
                             : NAN;
     bench_progress("stadium %s", op_names[op]);
-    const double seconds = bench_row_failed(&row) ? NAN : time_calls(bench, op == BUILD ? call_build : call_insert, &row);
+    const double seconds =
+        bench_row_failed(&row) ? NAN : time_calls(bench, op == BUILD ? call_build : call_insert, &row);
     bench->full = !isnan(seconds);
     if (bench->full) {
         row.mops = (double)bench->n / seconds * 1e-6;
@@ -308,9 +312,8 @@ static void measure_find(stadium_bench *bench, uint64_t batch, double hit, loom_
     bench_progress("stadium %s, %.0f %% hits, %" PRIu64 " keys", name, hit, batch);
     if (route != LOOM_ROW_ROUTE_NONE && loom_map_set_row_route(bench->map, route) != LOOM_OK)
         bench_row_fail(&row, "%s", loom_last_error());
-    const double seconds = bench_row_failed(&row) || !prepare_queries(bench, batch, hit, &row)
-                               ? NAN
-                               : time_calls(bench, call_find, &row);
+    const double seconds =
+        bench_row_failed(&row) || !prepare_queries(bench, batch, hit, &row) ? NAN : time_calls(bench, call_find, &row);
     if (!isnan(seconds)) {
         row.mops = (double)batch / seconds * 1e-6;
         row.limit = bench->most_rows * 1e-6;
@@ -319,6 +322,26 @@ static void measure_find(stadium_bench *bench, uint64_t batch, double hit, loom_
     }
     if (route != LOOM_ROW_ROUTE_NONE)
         loom_map_set_row_route(bench->map, LOOM_ROW_ROUTE_NONE);
+    bench_report_add(&bench->session->report, &row);
+}
+
+/* The table moves once: it is larger afterwards. */
+static void measure_growth(stadium_bench *bench)
+{
+    bench_row row = new_row(bench, op_names[GROW]);
+    bench_clock clock = {0};
+    if (!bench->full)
+        bench->full = call_build(bench) == LOOM_OK;
+    bench_progress("stadium %s", op_names[GROW]);
+    bench_clock_start(&clock);
+    if (!bench->full || loom_map_reserve(bench->map, bench->n + bench->n / 2, NULL) != LOOM_OK)
+        bench_row_fail(&row, "%s", loom_last_error());
+    bench_clock_stop(&clock);
+    if (!bench_row_failed(&row)) {
+        row.mops = (double)bench->n / clock.wall * 1e-6;
+        check_table(bench, &row);
+    }
+    row.batch = bench->n;
     bench_report_add(&bench->session->report, &row);
 }
 
@@ -393,14 +416,13 @@ static void run_stadium(bench_session *session)
 {
     static const bench_list usual_hits = BENCH_LIST(BENCH_STADIUM_HITS);
     const bench_options *options = session->options;
-    stadium_bench bench = {
-        .session = session,
-        .n = options->n,
-        .room = BENCH_STADIUM_MOST_BATCH,
-        .load = options->given & BENCH_USES_LOAD ? options->loads.at[0] : BENCH_STADIUM_LOAD,
-        .key_bytes = options->given & BENCH_USES_KEY_BYTES ? options->key_bytes : 8,
-        .value_bytes = options->given & BENCH_USES_VALUE_BYTES ? options->value_bytes : 8,
-        .place = options->given & BENCH_USES_ENGINE ? options->row_place : LOOM_ROWS_IN_HOST_MEMORY};
+    stadium_bench bench = {.session = session,
+                           .n = options->n,
+                           .room = BENCH_STADIUM_MOST_BATCH,
+                           .load = options->given & BENCH_USES_LOAD ? options->loads.at[0] : BENCH_STADIUM_LOAD,
+                           .key_bytes = options->given & BENCH_USES_KEY_BYTES ? options->key_bytes : 8,
+                           .value_bytes = options->given & BENCH_USES_VALUE_BYTES ? options->value_bytes : 8,
+                           .place = options->given & BENCH_USES_ENGINE ? options->row_place : LOOM_ROWS_IN_HOST_MEMORY};
     if (options->given & BENCH_USES_BATCH)
         bench.room = options->batch;
     if (!(options->given & BENCH_USES_BATCH) && bench.room > bench.n)
@@ -410,6 +432,8 @@ static void run_stadium(bench_session *session)
             if (bench_options_wants(options, op_names[op]))
                 measure_insertion(&bench, op);
         measure_lookups(&bench, options->given & BENCH_USES_HIT ? &options->hits : &usual_hits);
+        if (bench_options_wants(options, op_names[GROW]))
+            measure_growth(&bench);
     } else {
         bench_row row = new_row(&bench, "create");
         bench_row_fail(&row, "%s; or ask for a smaller --n", loom_last_error());

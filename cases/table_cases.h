@@ -38,7 +38,7 @@ typedef struct table_case {
 
 /* In the order of the list; NULL after the last. LOOM_ENGINE_DEFAULT means the first case that has the type. */
 const table_case *table_case_at(size_t index);
-const table_case *table_case_find(const char *name); /* NULL: none */
+const table_case *table_case_find(const char *name);                       /* NULL: none */
 const table_case *table_case_of(loom_engine engine, loom_row_place place); /* never LOOM_ENGINE_DEFAULT; NULL: none */
 const table_case *table_case_default(loom_type type);
 

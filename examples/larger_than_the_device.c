@@ -1,5 +1,5 @@
-/* A table that does not fit. Rows of 8 + 56 bytes may take no more than LIMIT bytes of the memory where the machine works,
- * a GPU or the CPU, and need four times as much. With their rows in host memory they fit: only their tags stay.
+/* A table that does not fit. Rows of 8 + 56 bytes may take no more than LIMIT bytes of the memory where the machine
+ * works, a GPU or the CPU, and need four times as much. With their rows in host memory they fit: only their tags stay.
  *
  *   cc larger_than_the_device.c $(pkg-config --cflags --libs hashloom) && ./a.out
  */

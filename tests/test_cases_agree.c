@@ -449,7 +449,8 @@ __attribute__((constructor)) static void add_case(void)
 TEST(test_cases_list_takes_an_added_case)
 {
     CHECK(table_case_find("added") == &added_case);
-    CHECK(table_case_of(LOOM_ENGINE_OPEN, LOOM_ROWS_ON_DEVICE) == table_case_at(0)); /* the first one stands for the engine */
+    CHECK(table_case_of(LOOM_ENGINE_OPEN, LOOM_ROWS_ON_DEVICE) ==
+          table_case_at(0)); /* the first one stands for the engine */
     CHECK_EQ(table_case_partition_size(&added_case, 31), 0);
     CHECK(!table_case_add(&added_case)); /* its name is taken */
     CHECK(table_case_find("no such case") == NULL);

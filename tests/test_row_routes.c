@@ -79,8 +79,13 @@ typedef struct route_form {
     loom_layout layout;
 } route_form;
 
-static const route_form forms[] = {{8, 8, LOOM_LAYOUT_TOGETHER}, {8, 8, LOOM_LAYOUT_APART}, {16, 0, 0}, {5, 3, 0},
-                                   {5, 8, LOOM_LAYOUT_APART},    {32, 128, 0},              {12, 4, 0}};
+static const route_form forms[] = {{8, 8, LOOM_LAYOUT_TOGETHER},
+                                   {8, 8, LOOM_LAYOUT_APART},
+                                   {16, 0, 0},
+                                   {5, 3, 0},
+                                   {5, 8, LOOM_LAYOUT_APART},
+                                   {32, 128, 0},
+                                   {12, 4, 0}};
 
 /* A table and a reference: key i has bytes that follow from i, and value numbers[i] if it is present. Arrays are on the
  * device; `far` are their copies on the host. */
@@ -158,8 +163,8 @@ static void check_lookups(test_run *t, routes *r, uint64_t n)
     loom_result result = {0};
     uint64_t present = 0;
     draw(t, r, n, 1);
-    CHECK_OK(loom_map_find(r->map, r->keys, n, r->form.value_bytes > 0 ? r->found : NULL, NULL, r->status, &result,
-                           NULL));
+    CHECK_OK(
+        loom_map_find(r->map, r->keys, n, r->form.value_bytes > 0 ? r->found : NULL, NULL, r->status, &result, NULL));
     fetch_answers(r, r->form.value_bytes > 0);
     for (uint64_t i = 0; i < n; i++) {
         const int is_there = r->present[r->of[i]];
@@ -186,8 +191,8 @@ static void check_insert(test_run *t, routes *r, uint64_t n, uint32_t flags, int
     draw(t, r, n, 0);
     if (builds)
         memset(r->present, 0, r->universe);
-    CHECK_OK((builds ? loom_map_build : loom_map_insert)(r->map, r->keys, values_of(r), n, flags, r->status, NULL,
-                                                         NULL));
+    CHECK_OK(
+        (builds ? loom_map_build : loom_map_insert)(r->map, r->keys, values_of(r), n, flags, r->status, NULL, NULL));
     fetch_answers(r, 0);
     for (uint64_t i = 0; i < n; i++) {
         const uint64_t key = r->of[i];
@@ -347,8 +352,11 @@ TEST(test_cuda_limits_of_the_link, .long_tier = 1, .timeout_seconds = 180)
     static const struct {
         loom_limit_kind kind;
         uint32_t access_bytes;
-    } cases[] = {{LOOM_LIMIT_HOST_COPY, 0},          {LOOM_LIMIT_TO_HOST_COPY, 0}, {LOOM_LIMIT_HOST_RANDOM_READ, 16},
-                 {LOOM_LIMIT_HOST_ORDERED_READ, 16}, {LOOM_LIMIT_HOST_GATHER, 64}};
+    } cases[] = {{LOOM_LIMIT_HOST_COPY, 0},
+                 {LOOM_LIMIT_TO_HOST_COPY, 0},
+                 {LOOM_LIMIT_HOST_RANDOM_READ, 16},
+                 {LOOM_LIMIT_HOST_ORDERED_READ, 16},
+                 {LOOM_LIMIT_HOST_GATHER, 64}};
     if (loom_machine_present(LOOM_MACHINE_CUDA) != LOOM_OK)
         test_skip("there is no machine with a GPU here");
     t->machine = LOOM_MACHINE_CUDA;
@@ -364,4 +372,57 @@ TEST(test_cuda_limits_of_the_link, .long_tier = 1, .timeout_seconds = 180)
         CHECK(limit.shape[0] != 0);
     }
     loom_context_destroy(context);
+}
+
+/* Full partitions of two lines, in which hardly any search for an absent key ends early: keys that meet the tags of
+ * others go once through all lines, and no further. */
+TEST(test_cuda_row_routes_of_full_partitions, .timeout_seconds = 120)
+{
+    enum { KEYS = 400, ABSENT = 300000 };
+    if (loom_machine_present(LOOM_MACHINE_CUDA) != LOOM_OK)
+        test_skip("there is no machine with a GPU here");
+    t->machine = LOOM_MACHINE_CUDA;
+    routes r = {.context = make_context(t), .form = {8, 8, LOOM_LAYOUT_TOGETHER}};
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    config.key_bytes = config.value_bytes = 8;
+    config.row_place = LOOM_ROWS_IN_HOST_MEMORY;
+    config.capacity = 100;
+    config.max_load = 0.95;
+    config.buckets_per_partition = 2;
+    config.growth = 0;
+    r.map = make_map_from(r.context, &config);
+    uint64_t *keys = test_allocate(ABSENT * sizeof *keys);
+    uint8_t *status = test_allocate(ABSENT);
+    for (uint64_t i = 0; i < ABSENT; i++)
+        keys[i] = mix_u64(i);
+    loom_result result = {0};
+    CHECK_OK(loom_map_insert(r.map, keys, keys, KEYS, LOOM_KEEP, status, &result, NULL)); /* more than there is room */
+    CHECK_GT(result.full, 0);
+    r.keys = on_device(&r, ABSENT * sizeof *keys);
+    r.found = on_device(&r, ABSENT * sizeof *keys);
+    r.status = on_device(&r, ABSENT);
+    copy(&r, r.keys, keys, ABSENT * sizeof *keys);
+    uint8_t *answers = test_allocate(ABSENT);
+    uint64_t *found = test_allocate(ABSENT * sizeof *found);
+    for (loom_row_route route = LOOM_ROW_ROUTE_DIRECT; route <= LOOM_ROW_ROUTE_STREAMED; route++) {
+        test_note("route %d", (int)route);
+        CHECK_OK(loom_map_set_row_route(r.map, route));
+        CHECK_OK(loom_map_find(r.map, r.keys, ABSENT, r.found, NULL, r.status, NULL, NULL));
+        copy(&r, answers, r.status, ABSENT);
+        copy(&r, found, r.found, ABSENT * sizeof *found);
+        for (uint64_t i = 0; i < ABSENT; i++) {
+            const int present = i < KEYS && status[i] == LOOM_OK;
+            CHECK_EQ(answers[i], present ? LOOM_OK : LOOM_NOT_FOUND);
+            CHECK_EQ(found[i], present ? keys[i] : 0);
+        }
+    }
+    loom_array_destroy(r.context, LOOM_ARRAY_MACHINE, r.keys, ABSENT * sizeof *keys);
+    loom_array_destroy(r.context, LOOM_ARRAY_MACHINE, r.found, ABSENT * sizeof *keys);
+    loom_array_destroy(r.context, LOOM_ARRAY_MACHINE, r.status, ABSENT);
+    free(keys);
+    free(status);
+    free(answers);
+    free(found);
+    loom_map_destroy(r.map);
+    loom_context_destroy(r.context);
 }

@@ -95,8 +95,8 @@ TEST(test_rows_place_is_kept)
     loom_context_destroy(context);
 }
 
-/* memory_required tells both numbers of bytes. memory_limit counts those where the machine works alone: a table may have
- * four times as many bytes in host memory. */
+/* memory_required tells both numbers of bytes. memory_limit counts those where the machine works alone: a table may
+ * have four times as many bytes in host memory. */
 TEST(test_rows_place_memory_limit_counts_the_machine_alone)
 {
     enum { KEYS = 20000 };

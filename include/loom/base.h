@@ -121,8 +121,8 @@ typedef enum loom_memory_kind {
     /* Memory for one call, also in the machine's memory. The library releases it in the stream of
      * the call, possibly before the work of the call has ended. */
     LOOM_MEMORY_TEMPORARY = 2,
-    /* Host memory for rows of tables (LOOM_ROWS_IN_HOST_MEMORY). The machine reads and writes it, too:
-     * for the cuda machine it is pinned and mapped, as cudaHostAlloc or cudaHostRegister make it. */
+    /* Host memory for rows of tables (LOOM_ROWS_IN_HOST_MEMORY). The machine reads and writes it,
+     * too: for the cuda machine it is pinned and mapped, by cudaHostAlloc or cudaHostRegister. */
     LOOM_MEMORY_PINNED = 3
 } loom_memory_kind;
 
@@ -229,8 +229,9 @@ typedef enum loom_layout {
     LOOM_LAYOUT_APART = 2     /* keys in one array, values in another: best if values are seldom read */
 } loom_layout;
 
-/* Tables of the rows engine: where rows lie, and the bytes of strings. Tags always lie where the machine
- * works. They take 2.3 bytes for each slot and answer most lookups of absent keys by themselves. */
+/* Tables of the rows engine: where rows lie, and the bytes of strings. Tags always lie where the
+ * machine works. They take 2.3 bytes for each slot, and answer lookups of absent keys by themselves,
+ * all but one in some thousand. */
 typedef enum loom_row_place {
     LOOM_ROWS_ON_DEVICE = 0,     /* where the machine works */
     LOOM_ROWS_IN_HOST_MEMORY = 1 /* in host memory: for tables larger than the memory of a GPU */
@@ -390,8 +391,8 @@ typedef struct loom_memory {
     uint64_t host_bytes;
 } loom_memory;
 
-#define LOOM_MEMORY_INIT                      \
-    {                                         \
+#define LOOM_MEMORY_INIT                         \
+    {                                            \
         sizeof(loom_memory), 0, 0, 0, 0, 0, 0, 0 \
     }
 

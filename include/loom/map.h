@@ -99,10 +99,10 @@ typedef struct loom_map_config {
     double growth;
 
     /* Most bytes that the table may take (loom_memory.table_bytes); 0: no limit. It does not count
-     * rows in host memory. If max_load is 0 and the table would take more at load factor 0.8, it gets
-     * a higher max_load, up to 0.95, and keeps it. The table grows as far as the limit allows and
-     * then refuses keys. While the table moves, the limit does not count its old memory. Files do not
-     * store this field: a loaded table has no limit (loom_map_set_memory_limit). */
+     * rows in host memory. If max_load is 0 and the table would take more at load factor 0.8, it
+     * gets a higher max_load, up to 0.95, and keeps it. The table grows as far as the limit allows
+     * and then refuses keys. While the table moves, the limit does not count its old memory. Files
+     * do not store this field: a loaded table has no limit (loom_map_set_memory_limit). */
     uint64_t memory_limit;
 
     /* Perfect tables: how many keys share a code when the table is full to max_load; above 0, up to
@@ -144,8 +144,10 @@ typedef struct loom_map_config {
     loom_layout layout;
 
     /* Tables of the rows engine, which this field makes the default: rows where the machine works,
-     * or in host memory. A file stores it, and a table keeps it when it grows. On the cpu machine it
-     * changes no more than what counts as host_bytes. Multimaps, and other engines: 0. */
+     * or in host memory. A file stores it, and a table keeps it when it grows. On the cuda machine
+     * calls with 32,768 keys or more then wait, with a result too (docs/guide.md, "Rows in host
+     * memory"). On the cpu machine it changes nothing but what counts as host_bytes. Multimaps, and
+     * other engines: 0. */
     loom_row_place row_place;
 } loom_map_config;
 
@@ -580,8 +582,8 @@ typedef struct loom_stats {
     /* Keys in the fullest partition. A partition refuses keys at slots / partitions; in perfect
      * tables it may refuse them earlier. */
     uint64_t fullest_partition;
-    uint64_t displaced;     /* keys outside of their home bucket; perfect tables: 0 */
-    uint64_t longest_chain; /* most buckets that a lookup of a stored key reads */
+    uint64_t displaced;       /* keys outside of their home bucket; perfect tables: 0 */
+    uint64_t longest_chain;   /* most buckets that a lookup of a stored key reads */
     uint64_t memory_bytes;    /* without rows in host memory, which host_bytes tells */
     uint64_t seed;            /* of the hash (loom_hash); growth, clones and files keep it */
     double load;              /* load factor: distinct / slots */
@@ -595,7 +597,7 @@ typedef struct loom_stats {
     /* Perfect tables: keys in stash buckets, since no code could place them. Lookups find them as
      * fast as others. */
     uint64_t stashed;
-    uint64_t distinct;     /* keys in the table */
+    uint64_t distinct; /* keys in the table */
     /* Bytes of keys, each once, and of values, as a share of memory_bytes and host_bytes. */
     double density;
     uint64_t longest_list; /* multimaps: most values of one key */

@@ -14,8 +14,8 @@ extern "C" {
  *   - Memory   allocates nothing; multimaps: a bit for each value for which there is space
  *   - Runs     synchronous; reader
  *   - Status   INTERNAL: an invariant is violated, by a fault of the library or by damaged memory;
- *              the sentence names the first bad bucket, or the two counts; OUT_OF_MEMORY: multimaps;
- *              all is sound, but lists may overlap */
+ *              the sentence names the first bad bucket, or the two counts; OUT_OF_MEMORY:
+ *              multimaps; all is sound, but lists may overlap */
 LOOM_API loom_status loom_map_verify(loom_map *map, loom_stream stream);
 
 /* Counts the buckets that lookups of these keys read: *accesses / n is the cost of one lookup. If
@@ -26,8 +26,8 @@ LOOM_API loom_status loom_map_verify(loom_map *map, loom_stream stream);
 LOOM_API loom_status loom_map_count_accesses(loom_map *map, const void *keys, uint64_t n, uint64_t *accesses,
                                              loom_stream stream);
 
-/* How a bulk call reaches rows in host memory (LOOM_ROWS_IN_HOST_MEMORY). docs/guide.md tells when which
- * one pays. */
+/* How a bulk call reaches rows in host memory (LOOM_ROWS_IN_HOST_MEMORY). docs/guide.md tells when
+ * which one pays. */
 typedef enum loom_row_route {
     LOOM_ROW_ROUTE_NONE = 0,
     LOOM_ROW_ROUTE_DIRECT = 1,   /* the device reads and writes each row where it lies */
@@ -38,31 +38,31 @@ typedef enum loom_row_route {
 
 /* What the last bulk call did that reached rows in host memory. */
 typedef struct loom_explanation {
-    size_t struct_size; /* set by LOOM_EXPLANATION_INIT before the call */
+    size_t struct_size;   /* set by LOOM_EXPLANATION_INIT before the call */
     loom_row_route route; /* that the call took; NONE: there was no such call */
     uint32_t reserved;
     uint64_t keys; /* of the call */
     uint64_t rows; /* that it had to reach, as far as the plan knew: lookups: keys whose tag was found */
-    /* Seconds, by route: what the plan expected of each; 0: not possible for this call. Batches of less than 32,768 keys
-     * go directly, without a plan. */
+    /* Seconds, by route: what the plan expected of each; 0: not possible for this call. Batches of
+     * less than 32,768 keys go directly, without a plan. */
     double estimate[5];
     double seconds; /* that the call took, from the plan on; 0: it went directly, and nobody waited for it */
 } loom_explanation;
 
-#define LOOM_EXPLANATION_INIT                                                                      \
-    {                                                                                              \
-        sizeof(loom_explanation), LOOM_ROW_ROUTE_NONE, 0, 0, 0, {0.0, 0.0, 0.0, 0.0, 0.0}, 0.0     \
+#define LOOM_EXPLANATION_INIT                                                                  \
+    {                                                                                          \
+        sizeof(loom_explanation), LOOM_ROW_ROUTE_NONE, 0, 0, 0, {0.0, 0.0, 0.0, 0.0, 0.0}, 0.0 \
     }
 
-/* Explains the last bulk call that reached rows in host memory. A call that passed its arrays in chunks, as pageable
- * arrays are, is told by its last chunk.
+/* Explains the last bulk call that reached rows in host memory. A call that passed its arrays in
+ * chunks, as pageable arrays are, is told by its last chunk.
  *   - Memory   allocates nothing
  *   - Runs     reader; waits for nothing
  *   - Status   UNSUPPORTED: the rows lie where the machine works */
 LOOM_API loom_status loom_map_explain(loom_map *map, loom_explanation *explanation);
 
-/* From now on, calls reach rows in host memory by this route, if it is possible for them; otherwise directly.
- * LOOM_ROW_ROUTE_NONE: the library chooses again.
+/* From now on, calls reach rows in host memory by this route, if it is possible for them; otherwise
+ * directly. LOOM_ROW_ROUTE_NONE: the library chooses again.
  *   - Runs     waits for calls of other host threads; writer
  *   - Status   INVALID_ARGUMENT; UNSUPPORTED: the rows lie where the machine works */
 LOOM_API loom_status loom_map_set_row_route(loom_map *map, loom_row_route route);
@@ -79,7 +79,8 @@ typedef enum loom_limit_kind {
      * reads 4 bytes of one array and writes 5 bytes of others, sequentially; reads per second. */
     LOOM_LIMIT_ANSWERED_READ = 6,
     LOOM_LIMIT_TO_HOST_COPY = 7, /* copy from the device to pinned host memory; bytes/s */
-    /* HOST_RANDOM_READ in ascending order of addresses, at most 512 bytes from one read to the next. */
+    /* HOST_RANDOM_READ in ascending order of addresses, at most 512 bytes from one read to the
+     * next. */
     LOOM_LIMIT_HOST_ORDERED_READ = 8,
     LOOM_LIMIT_HOST_GATHER = 9 /* the host's threads copy access_bytes at random places into one array */
 } loom_limit_kind;

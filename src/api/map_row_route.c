@@ -12,8 +12,7 @@ static loom_status check_has_routes(loom_map *map)
     const uint64_t bytes = loom__table_host_bytes(map->handle.table);
     loom__gate_leave(&map->handle.gate, 0);
     RETURN_ERROR_IF(machine->ops->pinned_create == NULL, LOOM_UNSUPPORTED,
-                    "the %s machine works in host memory: there is one way to rows that lie there",
-                    machine->ops->name);
+                    "the %s machine works in host memory: there is one way to rows that lie there", machine->ops->name);
     RETURN_ERROR_IF(bytes == 0, LOOM_UNSUPPORTED,
                     "the table has no rows in host memory (LOOM_ROWS_IN_HOST_MEMORY): there is one way to reach them");
     return LOOM_OK;

@@ -1,14 +1,14 @@
-/* How a batch reaches rows in host memory: an estimate for each way, and the cheapest one. Arithmetic only, so tests need
- * no GPU.
+/* How a batch reaches rows in host memory: an estimate for each way, and the cheapest one. Arithmetic only, so tests
+ * need no GPU.
  *
  * Four ways (loom_row_route):
  *   direct     the device reads and writes each row where it lies, in the order of the batch. Rows that lie far apart
  *              cost translations of addresses: some 60 M rows a second over 32 GiB
- *   ordered    the batch is sorted first, so that neighbours in time are neighbours in memory. Then hundreds of millions
- *              of rows a second pass, as long as rows of the batch lie less than a few KiB apart
+ *   ordered    the batch is sorted first, so that neighbours in time are neighbours in memory. Then hundreds of
+ *              millions of rows a second pass, as long as rows of the batch lie less than a few KiB apart
  *   gathered   lookups alone: the host's threads copy the rows into a buffer, in the order of the batch
- *   streamed   all rows of the table pass over the link once in each direction that is needed. Pays if the batch reaches
- *              a large share of them
+ *   streamed   all rows of the table pass over the link once in each direction that is needed. Pays if the batch
+ *              reaches a large share of them
  *
  * One H200, PCIe 5, 16 cores, table of 32 GiB, rows of 16 bytes, 2026-11-19: direct reads 58 to 70 M/s; ordered 302 M/s
  * with 6.9 KiB and 763 M/s with 0.7 KiB between rows; writes as fast as reads; gathered 1,075 M/s; copies 55 GB/s, in
@@ -27,9 +27,9 @@ typedef struct loom__row_rates {
 } loom__row_rates;
 
 /* Those of the machine above; for tables that are too small to measure with. */
-#define LOOM__USUAL_ROW_RATES                \
-    {                                        \
-        60e6, 750e6, 1000e6, 55e9            \
+#define LOOM__USUAL_ROW_RATES     \
+    {                             \
+        60e6, 750e6, 1000e6, 55e9 \
     }
 
 typedef struct loom__row_work {
@@ -53,8 +53,8 @@ static inline double loom__row_most(double a, double b)
 static inline void loom__row_estimate(const loom__row_rates *rates, const loom__row_work *work,
                                       double seconds[LOOM__ROW_ROUTES])
 {
-    const double begin = 150e-6; /* sorts, waits for counts; a few launches more than a direct call */
-    const double sorted = 0.25e-9; /* to sort one row's number, and to move its key and answers */
+    const double begin = 150e-6;         /* sorts, waits for counts; a few launches more than a direct call */
+    const double sorted = 0.25e-9;       /* to sort one row's number, and to move its key and answers */
     const double each_kibibyte = 0.3e-9; /* of an ordered access, for each KiB to the next row */
     const double rows = (double)work->rows, accesses = rows * (work->reads && work->writes ? 2 : 1);
     const double apart = rows > 0 ? (double)work->table_bytes / rows / 1024 : 0;
@@ -63,14 +63,12 @@ static inline void loom__row_estimate(const loom__row_rates *rates, const loom__
     for (int i = 0; i < LOOM__ROW_ROUTES; i++)
         seconds[i] = 0;
     seconds[LOOM_ROW_ROUTE_DIRECT] = 10e-6 + accesses * at_random;
-    seconds[LOOM_ROW_ROUTE_ORDERED] =
-        begin + rows * sorted + accesses * (in_order < at_random ? in_order : at_random);
+    seconds[LOOM_ROW_ROUTE_ORDERED] = begin + rows * sorted + accesses * (in_order < at_random ? in_order : at_random);
     if (work->gathers)
         seconds[LOOM_ROW_ROUTE_GATHERED] =
             2 * begin + loom__row_most(rows / rates->gathered, rows * (double)(work->row_bytes + 8) / rates->copied);
     if (work->streams)
-        seconds[LOOM_ROW_ROUTE_STREAMED] =
-            2 * begin + rows * sorted + both * (double)work->table_bytes / rates->copied;
+        seconds[LOOM_ROW_ROUTE_STREAMED] = 2 * begin + rows * sorted + both * (double)work->table_bytes / rates->copied;
 }
 
 /* The route that takes least. */

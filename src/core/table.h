@@ -141,8 +141,8 @@ loom_status loom__table_lend(loom__table *table, loom_map_view *view);
 
 /* ---- maps, sets, counters (map_table.c) ---- */
 
-/* The engine of a config, whose type is set; NULL if there is none. LOOM_ENGINE_DEFAULT stands for the first engine that
- * implements the type, or for the first with such widths and rows. */
+/* The engine of a config, whose type is set; NULL if there is none. LOOM_ENGINE_DEFAULT stands for the first engine
+ * that implements the type, or for the first with such widths and rows. */
 const loom__engine *loom__map_engine_of(const loom_map_config *config);
 
 /* OK, or `status` and a sentence if the engine has no tables of this type with these widths. */

@@ -145,5 +145,5 @@ void cuda_set_slice(loom_context *context, uint64_t keys)
 void cuda_set_row_buffers(loom_context *context, uint64_t bytes, uint64_t keys)
 {
     ((cuda_set_row_buffers_function *)(uintptr_t)cuda_module_function(CUDA_SET_ROW_BUFFERS))(context->machine, bytes,
-                                                                                           keys);
+                                                                                             keys);
 }

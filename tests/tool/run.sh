@@ -267,7 +267,7 @@ runs tool_used_threads threads --engine open --n 10 --batch 5 --callers 1,2 --co
 runs tool_used_widths widths --n 10 --load 0.5 --hit 50 --engine rows --key-bytes 33 --value-bytes 7 --ops find \
     --layout apart --repeat 1
 runs tool_used_stadium stadium --n 2000 --load 0.5 --hit 50 --batch 100 --key-bytes 33 --value-bytes 7 --repeat 1 \
-    --ops build,insert,find,routes
+    --ops build,insert,find,routes,grow
 runs tool_used_stadium_on_the_machine stadium --n 2000 --engine rows --ops find --batch 300 --repeat 1
 runs tool_used_filter_of_wide_keys filter --n 10 --key-bytes 256
 no_bench tool_width_of_map 'The case map wants --key-bytes 4 or 8; other widths are for filter, multi, widths and stadium.' \

@@ -107,7 +107,7 @@ typedef struct loom__rows_view {
     /* While a loaded table is checked: a bit for each OPEN_PIECE_ALIGNMENT bytes of the heap, set if a string that was
      * surveyed lies there. Otherwise NULL. */
     uint64_t *piece_map;
-    open_share *share; /* of the thread that has this copy of the struct; NULL: pieces are taken one by one */
+    open_share *share;       /* of the thread that has this copy of the struct; NULL: pieces are taken one by one */
     uint32_t in_host_memory; /* rows and heap lie there: bulk calls choose how to reach them. Not in device views */
 } loom__rows_view;
 

@@ -25,9 +25,9 @@
  * padding, and what reads keys alone passes over no values: contains, rows with another key of the same tag, growth
  * that hashes keys.
  *
- * Rows may lie in host memory (loom_row_place), and so may the heap. The lines stay where the machine works: they are the
- * paper's ticket board. They answer a lookup of an absent key without a row, and an insertion reads a row only where a
- * tag matches. The paper never looks, and so stores equal keys twice.
+ * Rows may lie in host memory (loom_row_place), and so may the heap. The lines stay where the machine works: they are
+ * the paper's ticket board. They answer a lookup of an absent key without a row, and an insertion reads a row only
+ * where a tag matches. The paper never looks, and so stores equal keys twice.
  *
  * Partitions have as many slots as the load factor needs (open_shape.c), but otherwise no more than ROWS_CACHED_BYTES
  * hold: a thread fills one partition, lines and rows, in its L2 cache. Rows of more than some 600 bytes pass that. */

@@ -1,8 +1,8 @@
 #ifndef LOOM_ROWS_H
 #define LOOM_ROWS_H
 
-#include "core/table.h"
 #include "core/slot_kind.h"
+#include "core/table.h"
 
 extern const loom__engine loom__rows_engine;
 

@@ -410,7 +410,8 @@ cudaError_t allocate(measurement *m)
                                   : m->limit->kind == LOOM_LIMIT_ANSWERED_READ ? accesses_of(m->limit) * 9
                                                                                : 0;
     if (uses_link(m)) { /* as rows are allocated */
-        m->memory = (unsigned char *)cuda_own_allocator.allocate(m->cuda, m->bytes, LOOM__LINE, LOOM_MEMORY_PINNED, NULL);
+        m->memory =
+            (unsigned char *)cuda_own_allocator.allocate(m->cuda, m->bytes, LOOM__LINE, LOOM_MEMORY_PINNED, NULL);
         if (m->memory == NULL)
             return cudaErrorMemoryAllocation;
         RETURN_IF_CUDA_FAILED(cudaMemset(m->memory, 0, m->bytes));

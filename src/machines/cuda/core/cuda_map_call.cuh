@@ -21,7 +21,7 @@ struct cuda_map_call {
     uint64_t *size; /* of the table; NULL: it keeps no size */
     cuda_map_launch *launch;
     cuda_map_launch_parts *launch_parts; /* NULL: each lookup has a launch of its own */
-    bool one_at_a_time; /* the work of two chunks of host arrays must not overlap */
+    bool one_at_a_time;                  /* the work of two chunks of host arrays must not overlap */
     bool may_finish; /* if `finish` is set, the kernel that `launch` launches also finishes the call */
     const cuda_finish *finish;
     uint64_t most;     /* most items of one launch */

@@ -1,6 +1,6 @@
-/* Device memory comes from two pools. Between calls they keep some memory that nobody uses, which saves unmapping it and
- * mapping it again: giving 0.6 GB back takes a millisecond, in which a GPU inserts 10^7 keys. If an allocation fails,
- * they give up what they keep.
+/* Device memory comes from two pools. Between calls they keep some memory that nobody uses, which saves unmapping it
+ * and mapping it again: giving 0.6 GB back takes a millisecond, in which a GPU inserts 10^7 keys. If an allocation
+ * fails, they give up what they keep.
  *   temporary  in stream order. Otherwise every build would wait for the device. Keeps up to 1 / TEMPORARY_SHARE of the
  *              device's memory
  *   tables     tables and arrays: usable at once in any stream, and given back when the device is idle, as with
@@ -44,7 +44,8 @@ static void *allocate_pinned(const cuda_state *cuda, size_t bytes)
     void *memory = NULL;
     const size_t all = whole_pages(bytes);
     if (bytes < HUGE_PAGE)
-        return cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped) == cudaSuccess ? memory : NULL;
+        return cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped) == cudaSuccess ? memory
+                                                                                                         : NULL;
     if (posix_memalign(&memory, HUGE_PAGE, all) != 0)
         return NULL;
     madvise(memory, all, MADV_HUGEPAGE);

@@ -1,5 +1,5 @@
-/* How fast rows in host memory are reached: measured once for a context, with the first table that is large enough, when
- * its first large batch comes. Takes some 20 ms. */
+/* How fast rows in host memory are reached: measured once for a context, with the first table that is large enough,
+ * when its first large batch comes. Takes some 20 ms. */
 #include "machines/cuda/core/cuda_call.cuh"
 
 #include <string.h>

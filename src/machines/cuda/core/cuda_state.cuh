@@ -244,7 +244,7 @@ typedef struct cuda_state {
     loom__row_rates rates;
     bool rates_are_measured;
     uint64_t row_staging_bytes, row_chunk; /* bytes of buffers; keys whose rows the host gathers at a time */
-    bool may_ring;                                  /* the host may touch managed memory while a kernel runs */
+    bool may_ring;                         /* the host may touch managed memory while a kernel runs */
     cuda_together together;
 } cuda_state;
 

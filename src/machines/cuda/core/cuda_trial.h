@@ -40,11 +40,11 @@ typedef loom_status cuda_trial_retrieve_function(loom__machine *machine, const l
                                                  loom__position *position, void *keys, void *values, uint64_t room,
                                                  uint64_t *got, loom_stream stream);
 
-#define CUDA_LOSE_DEVICE    "loom__cuda_lose_device"
-#define CUDA_SET_SLICE      "loom__cuda_set_slice"
+#define CUDA_LOSE_DEVICE     "loom__cuda_lose_device"
+#define CUDA_SET_SLICE       "loom__cuda_set_slice"
 #define CUDA_SET_ROW_BUFFERS "loom__cuda_set_row_buffers"
-#define CUDA_TRIAL_STAGE    "loom__cuda_trial_stage"
-#define CUDA_TRIAL_RETRIEVE "loom__cuda_trial_retrieve"
+#define CUDA_TRIAL_STAGE     "loom__cuda_trial_stage"
+#define CUDA_TRIAL_RETRIEVE  "loom__cuda_trial_retrieve"
 
 #ifdef __cplusplus
 }

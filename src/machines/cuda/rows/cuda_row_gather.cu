@@ -1,7 +1,7 @@
 /* Lookups in tables with rows in host memory: the host's threads gather the rows.
  *
- * Host threads read rows at random some 15 times as fast as the device does over its link (core/row_plan.h). The keys of
- * a lookup pass in chunks through the two buffers of a stage:
+ * Host threads read rows at random some 15 times as fast as the device does over its link (core/row_plan.h). The keys
+ * of a lookup pass in chunks through the two buffers of a stage:
  *   1. the numbers of the rows go to the host,
  *   2. the host's threads copy these rows into the buffer, one behind the other,
  *   3. the buffer goes to the device,
@@ -90,8 +90,8 @@ void gather_rows(void *argument, uint64_t index)
     const uint64_t end = first + (left < TASK_ROWS ? left : (uint64_t)TASK_ROWS);
     gather_column(task, task->view->rows, task->view->key_stride, 0, task->row.first_bytes, first, end);
     if (task->row.second_bytes > 0)
-        gather_column(task, task->view->values, task->view->value_stride, task->row.first_bytes,
-                      task->row.second_bytes, first, end);
+        gather_column(task, task->view->values, task->view->value_stride, task->row.first_bytes, task->row.second_bytes,
+                      first, end);
 }
 
 /* The widths that a settling kernel needs, in words. */
@@ -101,22 +101,25 @@ struct settle_words {
 
 template <class word>
 __global__ void __launch_bounds__(THREADS)
-    settle_kernel(const word *rows, const uint32_t *items, uint64_t count, const settle_words words,
-                  const __grid_constant__ cuda_batch batch, uint32_t *left, unsigned long long *left_count)
+    settle_kernel(const word *rows, const cuda_sought_rows sought, uint64_t count, const settle_words words,
+                  const __grid_constant__ cuda_batch batch, const cuda_sought_rows left)
 {
     const uint64_t thread = (uint64_t)blockIdx.x * THREADS + threadIdx.x, i = thread >> words.shift;
     const uint32_t lanes = 1u << words.shift, lane = (uint32_t)thread & (lanes - 1), own = threadIdx.x % 32;
     const uint32_t together = (lanes == 32 ? 0xffffffffu : (1u << lanes) - 1) << (own & ~(lanes - 1));
     const bool active = i < count;
-    const uint64_t item = active ? items[i] : 0;
+    const uint64_t item = active ? sought.items[i] : 0;
     const word *row = rows + (active ? i : 0) * words.row, *key = (const word *)batch.keys + item * words.key;
     word *value = (word *)batch.found_values + item * words.value;
     bool differs = false;
     for (uint32_t w = lane; w < words.key; w += lanes)
         differs = differs || row[w] != key[w];
     const bool other = (__ballot_sync(0xffffffffu, differs) & together) != 0;
-    if (active && other && lane == 0)
-        left[atomicAdd(left_count, 1ull)] = (uint32_t)item;
+    if (active && other && lane == 0) {
+        const unsigned long long at = atomicAdd(left.count, 1ull);
+        left.items[at] = (uint32_t)item;
+        left.rows[at] = sought.rows[i];
+    }
     for (uint32_t w = lane; w < words.value && active && !other; w += lanes)
         value[w] = row[words.value_at + w];
     if (batch.counts != NULL)
@@ -125,8 +128,8 @@ __global__ void __launch_bounds__(THREADS)
 
 template <class word>
 cudaError_t launch_settle(const loom__rows_view *view, const cuda_batch *batch, const gathered_row *row,
-                          const unsigned char *rows, const uint32_t *items, uint64_t count, uint32_t *left,
-                          unsigned long long *left_count, cudaStream_t stream)
+                          const unsigned char *rows, const cuda_sought_rows &sought, uint64_t count,
+                          const cuda_sought_rows &left, cudaStream_t stream)
 {
     const bool values = batch->found_values != NULL && view->value_bytes > 0;
     settle_words words = {(uint32_t)(row->bytes / sizeof(word)), (uint32_t)(view->key_bytes / sizeof(word)),
@@ -137,7 +140,7 @@ cudaError_t launch_settle(const loom__rows_view *view, const cuda_batch *batch, 
         words.shift++;
     const uint64_t threads = count << words.shift;
     settle_kernel<word><<<(unsigned)((threads + THREADS - 1) / THREADS), THREADS, 0, stream>>>(
-        (const word *)rows, items, count, words, *batch, left, left_count);
+        (const word *)rows, sought, count, words, *batch, left);
     return cudaGetLastError();
 }
 
@@ -145,12 +148,10 @@ struct gather_call {
     cuda_state *cuda;
     const loom__rows_view *view;
     const cuda_batch *batch;
-    const cuda_sought_rows *sought;
+    const cuda_sought_rows *sought, *left;
     const cuda_stage *stage;
     gathered_row row;
     uint64_t count, each; /* keys in all, and of a chunk */
-    uint32_t *left;
-    unsigned long long *left_count;
 };
 
 /* Items of chunk `index`. */
@@ -184,17 +185,17 @@ cudaError_t settle_chunk(const gather_call &call, uint64_t index)
                               (uintptr_t)call.batch->found_values |
                               (call.batch->found_values != NULL ? call.view->value_bytes : 0);
     const uint32_t word = loom__widest_word(together);
-    auto launch = word >= 8   ? launch_settle<uint64_t>
-                  : word == 4 ? launch_settle<uint32_t>
-                              : launch_settle<uint8_t>;
-    return launch(call.view, call.batch, &call.row, rows, call.sought->items + index * call.each, count, call.left,
-                  call.left_count, stream);
+    auto launch = word >= 8 ? launch_settle<uint64_t> : word == 4 ? launch_settle<uint32_t> : launch_settle<uint8_t>;
+    const uint64_t first = index * call.each;
+    return launch(call.view, call.batch, &call.row, rows,
+                  {call.sought->items + first, call.sought->rows + first, call.sought->count}, count, *call.left,
+                  stream);
 }
 
 cudaError_t gather_chunks(const gather_call &call, cudaStream_t stream)
 {
     const uint64_t chunks = (call.count + call.each - 1) / call.each;
-    RETURN_IF_CUDA_FAILED(cudaMemsetAsync(call.left_count, 0, sizeof *call.left_count, stream));
+    RETURN_IF_CUDA_FAILED(cudaMemsetAsync(call.left->count, 0, sizeof *call.left->count, stream));
     RETURN_IF_CUDA_FAILED(cudaEventRecord(call.stage->begun, stream));
     for (int i = 0; i < STAGE_BUFFERS; i++)
         RETURN_IF_CUDA_FAILED(cudaStreamWaitEvent(call.stage->stream[i], call.stage->begun, 0));
@@ -213,12 +214,12 @@ cudaError_t gather_chunks(const gather_call &call, cudaStream_t stream)
 } // namespace
 
 loom_status cuda_rows_gather(cuda_state *cuda, const loom__rows_view *view, const cuda_batch *batch,
-                             const cuda_sought_rows *sought, uint64_t count, uint32_t *left,
-                             unsigned long long *left_count, cudaStream_t stream)
+                             const cuda_sought_rows *sought, uint64_t count, const cuda_sought_rows *left,
+                             cudaStream_t stream)
 {
     const gathered_row row = gathered_row_of(view, batch);
     ON_STAGE(cuda);
-    gather_call call = {cuda, view, batch, sought, stage, row, count, 0, left, left_count};
+    gather_call call = {cuda, view, batch, sought, left, stage, row, count, 0};
     call.each = (STAGE_BYTES - LOOM__CHUNK_ALIGNMENT) / (sizeof(uint64_t) + row.bytes);
     if (call.each > cuda->row_chunk)
         call.each = cuda->row_chunk;

@@ -2,8 +2,8 @@
  *
  * Partitions are ranges of hashes, so the keys of neighbouring partitions of the new table come from neighbouring
  * partitions of the old one. A window of the new table is made in a buffer on the device, from those partitions of the
- * old table, which are copied to another buffer. Both tables pass the link once. A partition at the border of two windows
- * is copied for both of them, and each takes the keys that are its own. */
+ * old table, which are copied to another buffer. Both tables pass the link once. A partition at the border of two
+ * windows is copied for both of them, and each takes the keys that are its own. */
 #include "machines/cuda/rows/cuda_row_windows.cuh"
 
 namespace

@@ -1,25 +1,26 @@
 /* Bulk calls on tables with rows in host memory.
  *
- * The lines of tags lie on the device, so they decide without the host: a key whose tag is nowhere on its probe sequence
- * is absent, and a new key takes a slot. Rows are reached by one of four routes (core/row_plan.h). A lookup first asks
- * the tags alone (cuda_rows_seek) and plans for the rows of the keys that they did not answer.
+ * The lines of tags lie on the device, so they decide without the host: a key whose tag is nowhere on its probe
+ * sequence is absent, and a new key takes a slot. Rows are reached by one of four routes (core/row_plan.h). A lookup
+ * first asks the tags alone (cuda_rows_seek) and plans for the rows of the keys that they did not answer.
  *
  *   direct    the kernels of tables on the device, which reach over the link
  *   ordered   the items are sorted by granule, some partitions that lie together: as precisely as 1 / MOST_GRANULES of
  *             the table. Their keys and values are taken out in this order, pass through the same kernels, and the
  *             answers are put back
- *   streamed  a granule is a window: partitions whose rows fit a buffer. The window's rows are copied to the buffer; the
- *             same kernels run with a view whose rows lie there; if they change rows, the rows are copied back. A window
- *             without keys is not copied in. ROW_STREAMS windows are under way at once, so copies in both directions
- *             and kernels overlap
+ *   streamed  a granule is a window: partitions whose rows fit a buffer. The window's rows are copied to the buffer;
+ *             the same kernels run with a view whose rows lie there; if they change rows, the rows are copied back. A
+ *             window without keys is not copied in. ROW_STREAMS windows are under way at once, so copies in both
+ *             directions and kernels overlap
  *   gathered  cuda_row_gather.cu
  *
- * A batch is sorted in groups of neighbouring granules, each of about GROUP_ITEMS items. So memory for sorting is bounded,
- * and while the rows of one group are on their way the next group is sorted. Each group costs a pass over all keys.
+ * A batch is sorted in groups of neighbouring granules, each of about GROUP_ITEMS items. So memory for sorting is
+ * bounded, and while the rows of one group are on their way the next group is sorted. Each group costs a pass over the
+ * granules of all items, 2 bytes each.
  *
- * Equal keys belong to the same partition, so they meet in one kernel, or one after the other in one stream. No two
- * kernels, and no kernel and no copy, touch the same row at the same time: only `gathered` has the host's threads read
- * rows, and no other call writes rows meanwhile.
+ * Kernels of one call that run at the same time treat each other as thread blocks of one kernel do (open_ops.h). A
+ * window belongs to one stream, so no copy moves rows on which a kernel works. Host threads read rows only for lookups,
+ * beside which no call writes.
  *
  * A route that finds no temporary memory takes fewer items at once, and in the end goes directly. */
 #include "core/call_parts.h"
@@ -34,10 +35,10 @@ namespace
 
 enum {
     THREADS = 256,
-    MOST_GRANULES = 1 << 16,      /* their numbers have 16 bits */
-    LEAST_PLANNED = 1 << 15,      /* smaller batches go directly */
-    LEAST_ITEMS = 1 << 10,        /* that pass through a kernel at once, if arrays are taken out */
-    GROUP_ITEMS = 1 << 27,
+    MOST_GRANULES = 1 << 16, /* their numbers have 16 bits */
+    LEAST_PLANNED = 1 << 15, /* smaller batches go directly */
+    LEAST_ITEMS = 1 << 10,   /* that pass through a kernel at once, if arrays are taken out */
+    GROUP_ITEMS = 1 << 26,
     FEWEST_ITEMS = 1 << 12 /* of a group, or of a lookup's part, for lack of memory */
 };
 
@@ -98,18 +99,17 @@ struct route_items {
 
 /* Memory of a lookup that asks the tags. */
 struct sought_memory {
-    unsigned long long *counts; /* of keys that were sought, and of those that are left */
-    uint32_t *items, *left;
-    uint64_t *rows;
+    cuda_sought_rows sought, left; /* `left`: keys whose rows hold other keys */
 };
 
 uint64_t lay_out_sought(uint64_t n, unsigned char *at, sought_memory *memory)
 {
     cuda_layout layout = {0};
-    memory->counts = (unsigned long long *)(at + layout.add(2 * sizeof *memory->counts));
-    memory->items = (uint32_t *)(at + layout.add(n * sizeof *memory->items));
-    memory->left = (uint32_t *)(at + layout.add(n * sizeof *memory->left));
-    memory->rows = (uint64_t *)(at + layout.add(n * sizeof *memory->rows));
+    for (cuda_sought_rows *rows : {&memory->sought, &memory->left}) {
+        rows->count = (unsigned long long *)(at + layout.add(sizeof *rows->count));
+        rows->items = (uint32_t *)(at + layout.add(n * sizeof *rows->items));
+        rows->rows = (uint64_t *)(at + layout.add(n * sizeof *rows->rows));
+    }
     return layout.bytes;
 }
 
@@ -167,59 +167,89 @@ uint64_t lay_out_sets(route_call *call, unsigned char *at)
 
 /* ---- sorting ---- */
 
-/* How kernels find the granule of an item: by its row, or by its key. */
+/* How kernels find the granule of an item: by its row, or by its key. count_kernel stores it for the passes that
+ * follow. */
 struct granule_rule {
     const unsigned char *keys;
-    const uint64_t *rows; /* NULL: by keys */
+    const uint64_t *rows;  /* NULL: by keys */
     const uint32_t *items; /* NULL: item i is i */
     uint64_t count;
     uint64_t rows_of_granule;
     uint32_t partitions_of_granule;
+    uint16_t *granules; /* [count] */
 };
 
 __device__ __forceinline__ uint32_t granule_of(const loom__rows_view &view, const granule_rule &rule, uint64_t i)
 {
     if (rule.rows != NULL)
         return (uint32_t)(rule.rows[i] / rule.rows_of_granule);
-    const uint64_t hash = open_row_hash_called(rule.keys + i * view.key_bytes, view.key_bytes, view.lines.seed);
+    const bool is_word = view.key_bytes == 8 && (uintptr_t)rule.keys % 8 == 0; /* the same for all */
+    const uint64_t hash = is_word
+                              ? loom__hash_key(((const uint64_t *)rule.keys)[i], 8, view.lines.seed)
+                              : open_row_hash_called(rule.keys + i * view.key_bytes, view.key_bytes, view.lines.seed);
     return loom__hash_partition(hash, view.lines.partitions) / rule.partitions_of_granule;
 }
 
-enum { COUNTED_TOGETHER = 4096 }; /* granules that a thread block counts in its shared memory */
+enum {
+    COUNTED_TOGETHER = 4096, /* granules that a thread block counts in its shared memory */
+    SELECTED_BY_THREAD = 8
+};
 
-/* counts[g] = items of granule g; zero at first. */
-__global__ void __launch_bounds__(THREADS)
-    count_kernel(const __grid_constant__ loom__rows_view view, const granule_rule rule, uint32_t granules,
-                 uint32_t *counts)
+/* counts[g] = items of granule g; zero at first. Also stores the granules. */
+__global__ void __launch_bounds__(THREADS) count_kernel(const __grid_constant__ loom__rows_view view,
+                                                        const granule_rule rule, uint32_t granules, uint32_t *counts)
 {
     __shared__ uint32_t own[COUNTED_TOGETHER];
     const bool together = granules <= COUNTED_TOGETHER;
     for (uint32_t g = threadIdx.x; g < granules && together; g += THREADS)
         own[g] = 0;
     __syncthreads();
-    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < rule.count; i += (uint64_t)gridDim.x * THREADS)
-        atomicAdd((together ? own : counts) + granule_of(view, rule, i), 1u);
+    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < rule.count;
+         i += (uint64_t)gridDim.x * THREADS) {
+        const uint32_t granule = granule_of(view, rule, i);
+        rule.granules[i] = (uint16_t)granule;
+        atomicAdd((together ? own : counts) + granule, 1u);
+    }
     __syncthreads();
     for (uint32_t g = threadIdx.x; g < granules && together; g += THREADS)
         if (own[g] > 0)
             atomicAdd(counts + g, own[g]);
 }
 
-/* Stores the items of granules first .. end - 1, and their granules, counted from `first`. *count is zero at first. */
-__global__ void __launch_bounds__(THREADS)
-    select_kernel(const __grid_constant__ loom__rows_view view, const granule_rule rule, uint32_t first, uint32_t end,
-                  unsigned long long *count, uint16_t *granules, uint32_t *items)
+/* Stores the items of granules first .. end - 1, and their granules, counted from `first`. *count is zero at first. A
+ * thread looks at SELECTED_BY_THREAD items, and a block adds to *count once: with an addition for each warp, 10^9 items
+ * waited for that one address longer than for their rows. */
+__global__ void __launch_bounds__(THREADS) select_kernel(const granule_rule rule, uint32_t first, uint32_t end,
+                                                         unsigned long long *count, uint16_t *granules, uint32_t *items)
 {
-    const uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
-    const uint32_t granule = i < rule.count ? granule_of(view, rule, i) : 0, lane = threadIdx.x % 32;
-    const bool mine = i < rule.count && granule >= first && granule < end;
-    const uint32_t all = __ballot_sync(0xffffffffu, mine);
-    unsigned long long at = 0;
-    if (lane == 0 && all != 0)
-        at = atomicAdd(count, (unsigned long long)__popc(all));
-    at = __shfl_sync(0xffffffffu, at, 0) + __popc(all & ((1u << lane) - 1));
-    if (mine) {
-        granules[at] = (uint16_t)(granule - first);
+    __shared__ uint32_t selected;
+    __shared__ unsigned long long base;
+    const uint64_t begin = (uint64_t)blockIdx.x * (THREADS * SELECTED_BY_THREAD) + threadIdx.x;
+    uint32_t granule[SELECTED_BY_THREAD], places[SELECTED_BY_THREAD];
+    if (threadIdx.x == 0)
+        selected = 0;
+    __syncthreads();
+#pragma unroll
+    for (uint32_t k = 0; k < SELECTED_BY_THREAD; k++) {
+        const uint64_t i = begin + k * THREADS;
+        granule[k] = i < rule.count ? rule.granules[i] - first : UINT32_MAX;
+        const bool mine = granule[k] < end - first;
+        const uint32_t all = __ballot_sync(0xffffffffu, mine), lane = threadIdx.x % 32;
+        uint32_t at = 0;
+        if (lane == 0 && all != 0)
+            at = atomicAdd(&selected, (uint32_t)__popc(all));
+        places[k] = __shfl_sync(0xffffffffu, at, 0) + __popc(all & ((1u << lane) - 1));
+    }
+    __syncthreads();
+    if (threadIdx.x == 0)
+        base = selected > 0 ? atomicAdd(count, (unsigned long long)selected) : 0;
+    __syncthreads();
+#pragma unroll
+    for (uint32_t k = 0; k < SELECTED_BY_THREAD; k++) {
+        const uint64_t i = begin + k * THREADS, at = base + places[k];
+        if (granule[k] >= end - first)
+            continue;
+        granules[at] = (uint16_t)granule[k];
         items[at] = rule.items != NULL ? rule.items[i] : (uint32_t)i;
     }
 }
@@ -240,8 +270,8 @@ cudaError_t sort_group(const route_call &call, const granule_rule &rule, const g
     cub::DoubleBuffer<uint32_t> items(memory.items[0], memory.items[1]);
     size_t bytes = memory.scratch_bytes;
     RETURN_IF_CUDA_FAILED(cudaMemsetAsync(memory.count, 0, sizeof *memory.count, call.stream));
-    select_kernel<<<blocks_of(rule.count), THREADS, 0, call.stream>>>(*call.view, rule, first, end, memory.count,
-                                                                     memory.granules[0], memory.items[0]);
+    select_kernel<<<blocks_of((rule.count + SELECTED_BY_THREAD - 1) / SELECTED_BY_THREAD), THREADS, 0, call.stream>>>(
+        rule, first, end, memory.count, memory.granules[0], memory.items[0]);
     RETURN_IF_CUDA_FAILED(cudaGetLastError());
     RETURN_IF_CUDA_FAILED(
         cub::DeviceRadixSort::SortPairs(memory.scratch, bytes, keys, items, (uint32_t)count, 0, bits, call.stream));
@@ -272,7 +302,8 @@ cudaError_t run_items(const route_call &call, const loom__rows_view &view, const
     const uint32_t key_bytes = view.key_bytes, value_bytes = view.value_bytes;
     cuda_batch own = *batch;
     RETURN_IF_CUDA_FAILED(cuda_move_items<false>(set.keys, batch->keys, key_bytes, items, count, set.stream));
-    RETURN_IF_CUDA_FAILED(cuda_move_items<false>(set.values, batch->values, call.value_bytes, items, count, set.stream));
+    RETURN_IF_CUDA_FAILED(
+        cuda_move_items<false>(set.values, batch->values, call.value_bytes, items, count, set.stream));
     own.keys = set.keys;
     own.values = batch->values != NULL ? set.values : NULL;
     own.found_values = batch->found_values != NULL ? set.found_values : NULL;
@@ -317,8 +348,8 @@ cudaError_t run_window(const route_call &call, const item_set &set, uint32_t win
                        uint64_t count)
 {
     const uint64_t first = (uint64_t)window * call.per_window, left = call.view->lines.partitions - first;
-    const row_window rows = row_window_of(call.view, call.arrays, first, left < call.per_window ? left : call.per_window,
-                                          set.rows);
+    const row_window rows =
+        row_window_of(call.view, call.arrays, first, left < call.per_window ? left : call.per_window, set.rows);
     RETURN_IF_CUDA_FAILED(used ? window_bring(rows, set.stream) : window_zero(rows, set.stream));
     RETURN_IF_CUDA_FAILED(run_many(call, rows.view, set, items, count));
     return call.writes_rows() ? window_take_home(rows, set.stream) : cudaSuccess;
@@ -343,8 +374,8 @@ void plan_sizes(route_call *call)
     const uint64_t window = call->cuda->row_staging_bytes / 2 / ROW_STREAMS / call->arrays.partition_bytes;
     call->per_granule = (partitions + MOST_GRANULES - 1) / MOST_GRANULES;
     call->granules = (partitions + call->per_granule - 1) / call->per_granule;
-    call->per_window = window < call->per_granule ? call->per_granule : (uint32_t)(window < partitions ? window
-                                                                                                       : partitions);
+    call->per_window =
+        window < call->per_granule ? call->per_granule : (uint32_t)(window < partitions ? window : partitions);
     call->windows = (partitions + call->per_window - 1) / call->per_window;
     const uint64_t items = call->cuda->row_staging_bytes / 2 / ROW_STREAMS / item_bytes / 512 * 512;
     call->most_items = items < LEAST_ITEMS ? (uint64_t)LEAST_ITEMS : items;
@@ -363,8 +394,8 @@ loom__row_work work_of(const route_call &call, uint64_t rows)
 /* Chooses the route of `rows` rows, and tells the caller's explanation what it expects. */
 loom_row_route choose_route(const route_call &call, uint64_t rows)
 {
-    const loom__row_rates rates = cuda_row_rates(call.cuda, call.arrays.all[0].at,
-                                                 call.arrays.partition_bytes * call.view->lines.partitions);
+    const loom__row_rates rates =
+        cuda_row_rates(call.cuda, call.arrays.all[0].at, call.arrays.partition_bytes * call.view->lines.partitions);
     const loom__row_work work = work_of(call, rows);
     double seconds[LOOM__ROW_ROUTES];
     loom__row_estimate(&rates, &work, seconds);
@@ -402,7 +433,7 @@ cudaError_t count_granules(const route_call &call, const granule_rule &rule, boo
     cudaError_t error = cudaMemsetAsync(items, 0, 2 * bytes, call.stream);
     if (error == cudaSuccess) {
         count_kernel<<<(unsigned)(wanted < most ? wanted : most), THREADS, 0, call.stream>>>(*call.view, rule,
-                                                                                           counts->granules, items);
+                                                                                             counts->granules, items);
         if (streams)
             used_kernel<<<call.view->lines.partitions, THREADS, 0, call.stream>>>(*call.view, call.per_window, used);
         error = cudaGetLastError();
@@ -461,8 +492,8 @@ cudaError_t run_granules(const route_call &call, const granule_counts &counts, b
         return run_in_turns(call, items, count, turn);
     for (uint32_t w = first; w < end; w++) {
         if (counts.items[w] > 0 || call.all_windows)
-            RETURN_IF_CUDA_FAILED(run_window(call, call.sets[(*turn)++ % ROW_STREAMS], w, counts.used[w] != 0, items,
-                                             counts.items[w]));
+            RETURN_IF_CUDA_FAILED(
+                run_window(call, call.sets[(*turn)++ % ROW_STREAMS], w, counts.used[w] != 0, items, counts.items[w]));
         items += counts.items[w];
     }
     return cudaSuccess;
@@ -518,24 +549,29 @@ granule_rule rule_of(const route_call &call, const route_items &items, uint32_t 
             items.items,
             items.count,
             (uint64_t)per_granule * call.view->lines.buckets * open_slots(SLOT_TAG),
-            per_granule};
+            per_granule,
+            NULL};
 }
 
 /* The ordered route, and the streamed one. cudaErrorMemoryAllocation: nothing has happened. */
 cudaError_t run_sorted(route_call *call, const route_items &items, bool streams)
 {
     granule_counts counts = {streams ? call->windows : call->granules, NULL, NULL};
-    const granule_rule rule = rule_of(*call, items, streams ? call->per_window : call->per_granule);
-    counts.items = (uint32_t *)malloc(2ull * counts.granules * sizeof *counts.items);
-    if (counts.items == NULL)
+    granule_rule rule = rule_of(*call, items, streams ? call->per_window : call->per_granule);
+    const cuda_workspace granules =
+        cuda_take_workspace(&call->cuda->base, items.count * sizeof *rule.granules, (loom_stream)call->stream, NULL);
+    if (granules.at == NULL)
         return cudaErrorMemoryAllocation;
-    counts.used = counts.items + counts.granules;
+    rule.granules = (uint16_t *)granules.at;
+    counts.items = (uint32_t *)malloc(2ull * counts.granules * sizeof *counts.items);
+    counts.used = counts.items != NULL ? counts.items + counts.granules : NULL;
     group_memory groups[GROUPS_UNDER_WAY] = {};
     cuda_workspace own = {};
     cudaEvent_t sorted = NULL;
     uint64_t most = call->cuda->row_chunk < GROUP_ITEMS ? call->cuda->row_chunk : (uint64_t)GROUP_ITEMS;
     most = most < FEWEST_ITEMS ? (uint64_t)FEWEST_ITEMS : most;
-    cudaError_t error = count_granules(*call, rule, streams, &counts);
+    cudaError_t error =
+        counts.items != NULL ? count_granules(*call, rule, streams, &counts) : cudaErrorMemoryAllocation;
     if (error == cudaSuccess && !take_groups(*call, counts, &most, &own, groups))
         error = cudaErrorMemoryAllocation;
     if (error == cudaSuccess)
@@ -548,6 +584,7 @@ cudaError_t run_sorted(route_call *call, const route_items &items, bool streams)
     }
     destroy_events(groups, sorted);
     cuda_give_workspace(&call->cuda->base, &own, (loom_stream)call->stream);
+    cuda_give_workspace(&call->cuda->base, &granules, (loom_stream)call->stream);
     free(counts.items);
     return error;
 }
@@ -558,42 +595,52 @@ cudaError_t run_sorted(route_call *call, const route_items &items, bool streams)
 cudaError_t run_unsorted(route_call *call, const uint32_t *items, uint64_t count)
 {
     uint32_t turn = 0;
+    if (count <= call->most_items) { /* one set is enough, and a stream to make is not worth while */
+        call->sets[0].stream = call->stream;
+        RETURN_IF_CUDA_FAILED(run_items(*call, *call->view, call->sets[0], items, count));
+        return cudaStreamSynchronize(call->stream);
+    }
     const cudaError_t error = begin_sets(call);
     return row_streams_end(call->streams, error == cudaSuccess ? run_in_turns(*call, items, count, &turn) : error);
 }
 
+cudaError_t fetch_count(const route_call &call, const cuda_sought_rows &rows, uint64_t *count)
+{
+    unsigned long long told;
+    RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(&told, rows.count, sizeof told, cudaMemcpyDeviceToHost, call.stream));
+    RETURN_IF_CUDA_FAILED(cudaStreamSynchronize(call.stream));
+    *count = told;
+    return cudaSuccess;
+}
+
+/* Keys whose rows hold other keys, one of some thousand, go on directly. */
 cudaError_t run_gathered(route_call *call, const sought_memory &memory, uint64_t n)
 {
-    const cuda_sought_rows sought = {memory.items, memory.rows, &memory.counts[0]};
-    unsigned long long left;
-    if (cuda_rows_gather(call->cuda, call->view, call->batch, &sought, n, memory.left, &memory.counts[1],
-                         call->stream) != LOOM_OK)
+    if (cuda_rows_gather(call->cuda, call->view, call->batch, &memory.sought, n, &memory.left, call->stream) != LOOM_OK)
         return cudaPeekAtLastError() != cudaSuccess ? cudaGetLastError() : cudaErrorUnknown;
-    RETURN_IF_CUDA_FAILED(
-        cudaMemcpyAsync(&left, &memory.counts[1], sizeof left, cudaMemcpyDeviceToHost, call->stream));
-    RETURN_IF_CUDA_FAILED(cudaStreamSynchronize(call->stream));
-    return left > 0 ? run_unsorted(call, memory.left, left) : cudaSuccess;
+    RETURN_IF_CUDA_FAILED(fetch_count(*call, memory.left, &n));
+    if (n > 0)
+        RETURN_IF_CUDA_FAILED(cuda_rows_find_on(call->view, call->batch, &memory.left, n, call->stream));
+    return cudaStreamSynchronize(call->stream);
 }
 
 /* A lookup: asks the tags, then plans for what is left. */
 cudaError_t run_find(route_call *call, const sought_memory &memory)
 {
-    const cuda_sought_rows sought = {memory.items, memory.rows, &memory.counts[0]};
-    unsigned long long rows;
-    RETURN_IF_CUDA_FAILED(cudaMemsetAsync(memory.counts, 0, 2 * sizeof *memory.counts, call->stream));
+    const cuda_sought_rows &sought = memory.sought;
+    uint64_t rows;
+    RETURN_IF_CUDA_FAILED(cudaMemsetAsync(sought.count, 0, sizeof *sought.count, call->stream));
     RETURN_IF_CUDA_FAILED(cuda_rows_seek(call->view, call->batch, &sought, call->stream));
-    RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(&rows, sought.count, sizeof rows, cudaMemcpyDeviceToHost, call->stream));
-    RETURN_IF_CUDA_FAILED(cudaStreamSynchronize(call->stream));
+    RETURN_IF_CUDA_FAILED(fetch_count(*call, sought, &rows));
     const loom_row_route route = choose_route(*call, rows);
     if (rows == 0)
         return cudaSuccess;
     if (route == LOOM_ROW_ROUTE_GATHERED)
         return run_gathered(call, memory, rows);
     if (route == LOOM_ROW_ROUTE_DIRECT)
-        return run_unsorted(call, memory.items, rows);
-    const cudaError_t error =
-        run_sorted(call, {memory.items, memory.rows, rows}, route == LOOM_ROW_ROUTE_STREAMED);
-    return error == cudaErrorMemoryAllocation ? run_unsorted(call, memory.items, rows) : error;
+        return run_unsorted(call, sought.items, rows);
+    const cudaError_t error = run_sorted(call, {sought.items, sought.rows, rows}, route == LOOM_ROW_ROUTE_STREAMED);
+    return error == cudaErrorMemoryAllocation ? run_unsorted(call, sought.items, rows) : error;
 }
 
 /* The items of a batch from `first` on, as a batch. */
@@ -688,15 +735,16 @@ cudaError_t cuda_rows_by_route(const cuda_map_call *given, const cuda_batch *bat
 {
     const loom__rows_view *view = (const loom__rows_view *)given->view;
     const loom_row_route asked = given->batch.row_route;
-    route_call call = {given->cuda, given, view, batch, given->op, stream, row_arrays_of(view), 0, 0, 0, 0, 0, {}, 0, {}, {}, false};
-    call.value_bytes = given->op == OP_COMBINE ? loom__number_bytes(batch->widening, view->value_bytes)
-                                               : view->value_bytes;
+    route_call call = {given->cuda, given, view, batch, given->op, stream, row_arrays_of(view), 0, 0, 0, 0,
+                       0,           {},    0,    {},    {},        false};
+    call.value_bytes =
+        given->op == OP_COMBINE ? loom__number_bytes(batch->widening, view->value_bytes) : view->value_bytes;
     const double begin = now();
     const bool planned = asked == LOOM_ROW_ROUTE_NONE ? batch->n >= LEAST_PLANNED : asked != LOOM_ROW_ROUTE_DIRECT;
     if (!planned) {
         if (given->batch.explained != NULL)
-            *given->batch.explained = loom_explanation{sizeof(loom_explanation), LOOM_ROW_ROUTE_DIRECT, 0, given->batch.n,
-                                                       batch->n, {}, 0};
+            *given->batch.explained =
+                loom_explanation{sizeof(loom_explanation), LOOM_ROW_ROUTE_DIRECT, 0, given->batch.n, batch->n, {}, 0};
         return go_directly(call, batch);
     }
     plan_sizes(&call);

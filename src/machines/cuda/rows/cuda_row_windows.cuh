@@ -18,9 +18,8 @@ struct row_arrays {
 inline row_arrays row_arrays_of(const loom__rows_view *view)
 {
     const uint64_t rows = (uint64_t)view->lines.buckets * open_slots(SLOT_TAG);
-    row_arrays arrays = {{{view->rows, rows * view->key_stride}, {view->values, rows * view->value_stride}},
-                         view->apart ? 2 : 1,
-                         0};
+    row_arrays arrays = {
+        {{view->rows, rows * view->key_stride}, {view->values, rows * view->value_stride}}, view->apart ? 2 : 1, 0};
     for (int i = 0; i < arrays.count; i++)
         arrays.partition_bytes += arrays.all[i].partition_bytes;
     return arrays;

@@ -143,8 +143,7 @@ loom_status refill(loom__machine *machine, const void *from, const void *to, uin
     /* The new table's size is not set yet. Until then, its field counts the refused keys. */
     unsigned long long *counter = (unsigned long long *)&rows_of(to)->lines.totals->size;
     if (by_window)
-        CUDA_TRY(
-            cuda_rows_move_by_window((cuda_state *)machine, rows_of(from), rows_of(to), counter, &moved, stream));
+        CUDA_TRY(cuda_rows_move_by_window((cuda_state *)machine, rows_of(from), rows_of(to), counter, &moved, stream));
     if (!moved) {
         CUDA_TRY(cuda_rows_clear(rows_of(to), stream));
         CUDA_TRY(cuda_rows_move(rows_of(from), rows_of(to), counter, stream));

@@ -41,6 +41,10 @@ struct cuda_sought_rows {
 cudaError_t cuda_rows_seek(const loom__rows_view *view, const cuda_batch *batch, const cuda_sought_rows *sought,
                            cudaStream_t stream);
 
+/* Goes on with `count` keys, at least one, whose rows turned out to be those of other keys. Answers and counts them. */
+cudaError_t cuda_rows_find_on(const loom__rows_view *view, const cuda_batch *batch, const cuda_sought_rows *from,
+                              uint64_t count, cudaStream_t stream);
+
 /* Zeroes all rows. */
 cudaError_t cuda_rows_clear(const loom__rows_view *view, cudaStream_t stream);
 
@@ -51,11 +55,11 @@ cudaError_t cuda_rows_clear(const loom__rows_view *view, cudaStream_t stream);
  * for the device, unless the batch goes directly. */
 cudaError_t cuda_rows_by_route(const cuda_map_call *call, const cuda_batch *batch, cudaStream_t stream);
 
-/* Part of it: copies the rows of keys whose tags were found to the device, compares keys, and writes values and counts.
- * `left` [sought->count] gets the items whose rows hold other keys, *left_count their number. Waits. */
+/* Part of it: copies the rows of `count` keys whose tags were found to the device, compares keys, and writes values and
+ * counts. *left gets the keys whose rows hold other keys. Waits. */
 loom_status cuda_rows_gather(cuda_state *cuda, const loom__rows_view *view, const cuda_batch *batch,
-                             const cuda_sought_rows *sought, uint64_t count, uint32_t *left,
-                             unsigned long long *left_count, cudaStream_t stream);
+                             const cuda_sought_rows *sought, uint64_t count, const cuda_sought_rows *left,
+                             cudaStream_t stream);
 
 /* Stores the number of each key's slot, counted over the table; CUDA_NO_SLOT: the key is absent. */
 #define CUDA_NO_SLOT UINT64_MAX
@@ -83,8 +87,8 @@ inline cuda_moved_range cuda_moved_whole(const loom__rows_view *from, const loom
     return {0, (uint64_t)from->lines.partitions * from->lines.buckets, 0, to->lines.partitions};
 }
 
-/* cuda_rows_move for tables with rows in host memory, window by window: rows pass the link in whole partitions. The rows
- * of `to` need not be cleared. *taken is false if there was no memory for that: nothing has happened. Waits. */
+/* cuda_rows_move for tables with rows in host memory, window by window: rows pass the link in whole partitions. The
+ * rows of `to` need not be cleared. *taken is false if there was no memory for that: nothing has happened. Waits. */
 cudaError_t cuda_rows_move_by_window(cuda_state *cuda, const loom__rows_view *from, const loom__rows_view *to,
                                      unsigned long long *refused, bool *taken, cudaStream_t stream);
 

@@ -246,6 +246,69 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
     (void)tell_statuses(tile, range, batch);
 }
 
+/* Goes on behind rows that were those of other keys, and answers the keys. They are few: a lane compares a row by
+ * itself, and writes the answers of a key one by one. */
+__global__ void __launch_bounds__(THREADS, BLOCKS)
+    find_on_kernel(const __grid_constant__ loom__rows_view view, const __grid_constant__ cuda_batch batch,
+                   const cuda_sought_rows from, uint64_t count)
+{
+    __shared__ search_tile tiles[THREADS / 32];
+    search_tile *tile = &tiles[threadIdx.x / 32];
+    const tile_range range(count, TILE_ITEMS);
+    const lane_group group = lane_own_group();
+    const unsigned char *keys = (const unsigned char *)batch.keys;
+    unsigned char *values = view.value_bytes > 0 ? (unsigned char *)batch.found_values : NULL;
+    for (uint32_t i = range.lane; i < range.count; i += 32) {
+        const uint64_t row = from.rows[range.first + i], line = row / open_slots(SLOT_TAG);
+        const unsigned char *key = keys + (uint64_t)from.items[range.first + i] * view.key_bytes;
+        put_hash(view.lines, open_row_hash_called(key, view.key_bytes, view.lines.seed), tile, i);
+        /* The depth bounds the search: without it a key could go round a full partition for ever. */
+        uint32_t bucket = tile->lines[i] % view.lines.buckets, depth = 0;
+        const uint32_t last = (uint32_t)(line % view.lines.buckets);
+        for (; bucket != last && depth < view.lines.buckets; depth++)
+            bucket = open_next_bucket(&view.lines, tile->lower[i], bucket);
+        tile->lines[i] = (uint32_t)line;
+        tile->depths[i] = (uint16_t)depth;
+        tile->from[i] = (uint8_t)(row - line * open_slots(SLOT_TAG) + 1);
+    }
+    __syncwarp();
+    uint32_t pending = range.count, listed;
+    for (bool first = true; pending > 0; first = false) { /* each round passes a line or a slot with the key's tag */
+        pending = search_lines(view.lines, range, tile, pending, first, &listed, group);
+        for (uint32_t begin = 0; begin < listed; begin += 32) {
+            const uint32_t i = tile->listed[begin + range.lane < listed ? begin + range.lane : 0];
+            const uint64_t item = from.items[range.first + i];
+            bool other = false;
+            if (begin + range.lane < listed) {
+                const open_row_place row = open_row_of_number(
+                    &view, loom__multiply_wide(tile->lines[i], open_slots(SLOT_TAG)) + tile->slots[i]);
+                other = !lane_same_bytes(row.key, keys + item * view.key_bytes, view.key_bytes);
+                if (other)
+                    tile->from[i] = tile->slots[i] + 1;
+                else
+                    tile->status[i] = LOOM_OK;
+                if (!other && values != NULL)
+                    lane_read_bytes(values + item * view.value_bytes, row.value, view.value_bytes);
+            }
+            append(tile->pending, &pending, group, i, other);
+        }
+        __syncwarp();
+    }
+    for (uint32_t i = range.lane; i < range.count; i += 32) {
+        const uint64_t item = from.items[range.first + i];
+        if (tile->status[i] == LOOM_OK)
+            continue;
+        if (batch.status != NULL)
+            batch.status[item] = LOOM_NOT_FOUND;
+        if (batch.found != NULL)
+            batch.found[item] = 0;
+        for (uint32_t b = 0; b < view.value_bytes && values != NULL; b++)
+            values[item * view.value_bytes + b] = b < sizeof batch.absent ? (unsigned char)(batch.absent >> 8 * b) : 0;
+    }
+    if (batch.counts != NULL)
+        add_count(&own_counts(batch)->ok, tile_count(tile->status, range, LOOM_OK));
+}
+
 template <class word>
 cudaError_t launch(const loom__rows_view *view, const cuda_batch *batch, const cuda_finish *finish, cudaStream_t stream)
 {
@@ -282,6 +345,14 @@ cudaError_t cuda_rows_seek(const loom__rows_view *view, const cuda_batch *batch,
                  : view->key_bytes == 32 ? seek_kernel<32>
                                          : kernel;
     kernel<<<(unsigned)((batch->n + items - 1) / items), THREADS, 0, stream>>>(*view, *batch, *sought);
+    return cudaGetLastError();
+}
+
+cudaError_t cuda_rows_find_on(const loom__rows_view *view, const cuda_batch *batch, const cuda_sought_rows *from,
+                              uint64_t count, cudaStream_t stream)
+{
+    const unsigned items = TILE_ITEMS * (THREADS / 32);
+    find_on_kernel<<<(unsigned)((count + items - 1) / items), THREADS, 0, stream>>>(*view, *batch, *from, count);
     return cudaGetLastError();
 }
 

@@ -16,9 +16,9 @@
  * and fetching values ahead changes nothing.
  *
  * Strings. The groups of a warp that claim slots in the same turn take their pieces of the heap by one atomic addition
- * (lane_draw_8), so the pieces lie beside each other. Then STRING_LANES lanes copy each string, one word each. The words
- * of STORED_TOGETHER strings are loaded before the first of them is stored. Rows that were refused for lack of bytes are
- * counted in the table (loom__string_totals).
+ * (lane_draw_8), so the pieces lie beside each other. Then STRING_LANES lanes copy each string, one word each. The
+ * words of STORED_TOGETHER strings are loaded before the first of them is stored. Rows that were refused for lack of
+ * bytes are counted in the table (loom__string_totals).
  *
  * One lane reads or combines the value of a key that is present. In tables with strings one lane overwrites it, too.
  * Equal keys of a thread block are not merged. */
@@ -104,9 +104,9 @@ __device__ __forceinline__ void store_by_words(const loom__rows_view &view, cons
     }
 }
 
-/* One lane's 8 bytes of a string or another column, or as many as are left. load() loads whole aligned words and does not
- * branch, so the loads of several rows are in flight together. If these words may reach behind readable memory, as the
- * last word of a batch's last string does, finish() loads the bytes instead. */
+/* One lane's 8 bytes of a string or another column, or as many as are left. load() loads whole aligned words and does
+ * not branch, so the loads of several rows are in flight together. If these words may reach behind readable memory, as
+ * the last word of a batch's last string does, finish() loads the bytes instead. */
 struct column_word {
     uint64_t low, high;
     const unsigned char *at;
@@ -533,8 +533,7 @@ __global__ void __launch_bounds__(THREADS)
     move_tile *tile = &tiles[threadIdx.x / 32];
     const lane_group group = lane_own_group();
     const uint32_t lane = threadIdx.x % 32, slots = open_slots(KIND), own = lane / CUDA_LANES;
-    const uint64_t first =
-        range.first_line + ((uint64_t)blockIdx.x * (THREADS / 32) + threadIdx.x / 32) * MOVED_LINES;
+    const uint64_t first = range.first_line + ((uint64_t)blockIdx.x * (THREADS / 32) + threadIdx.x / 32) * MOVED_LINES;
     uint32_t count = 0, full = 0;
     for (uint32_t i = 0; i < MOVED_LINES; i++) {
         const uint16_t *tags = (const uint16_t *)(from.lines.base + (first + i) * OPEN_LINE_BYTES);
