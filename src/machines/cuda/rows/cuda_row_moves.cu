@@ -61,18 +61,22 @@ uint64_t lay_out(const move_plan &plan, unsigned char *at, move_buffers buffers[
 }
 
 cudaError_t move_window(const move_plan &plan, const loom__rows_view *from, const loom__rows_view *to, uint32_t first,
-                        uint32_t end, const move_buffers &buffers, unsigned long long *refused, cudaStream_t stream)
+                        uint32_t end, const move_buffers &buffers, unsigned long long *refused,
+                        const row_pipeline &pipeline, uint32_t k)
 {
     uint32_t source, count;
     sources_of(from, to, first, end, &source, &count);
     const row_window old = row_window_of(from, plan.from, source, count, buffers.from);
     const row_window made = row_window_of(to, plan.to, first, end - first, buffers.to);
     const uint64_t buckets = from->lines.buckets;
-    RETURN_IF_CUDA_FAILED(window_bring(old, stream));
-    RETURN_IF_CUDA_FAILED(window_zero(made, stream));
-    RETURN_IF_CUDA_FAILED(cuda_rows_move_range(
-        &old.view, &made.view, {source * buckets, (source + (uint64_t)count) * buckets, first, end}, refused, stream));
-    return window_take_home(made, stream);
+    const cuda_moved_range range = {source * buckets, (source + (uint64_t)count) * buckets, first, end};
+    return row_pipeline_pass(
+        pipeline, k, [&](cudaStream_t stream) { return window_bring(old, stream); },
+        [&](cudaStream_t stream) {
+            RETURN_IF_CUDA_FAILED(window_zero(made, stream));
+            return cuda_rows_move_range(&old.view, &made.view, range, refused, stream);
+        },
+        [&](cudaStream_t stream) { return window_take_home(made, stream); });
 }
 
 } // namespace
@@ -82,21 +86,21 @@ cudaError_t cuda_rows_move_by_window(cuda_state *cuda, const loom__rows_view *fr
 {
     const move_plan plan = plan_move(cuda, from, to);
     move_buffers buffers[ROW_STREAMS];
-    cudaStream_t streams[ROW_STREAMS] = {};
+    row_pipeline pipeline = {};
     const cuda_workspace own =
         cuda_take_workspace(&cuda->base, lay_out(plan, NULL, buffers), (loom_stream)stream, NULL);
     *taken = own.at != NULL;
     if (!*taken)
         return cudaSuccess;
     lay_out(plan, own.at, buffers);
-    cudaError_t error = row_streams_begin(streams, stream);
+    cudaError_t error = row_pipeline_begin(&pipeline, stream);
     uint32_t turn = 0;
     for (uint32_t first = 0; first < to->lines.partitions && error == cudaSuccess; turn = (turn + 1) % ROW_STREAMS) {
         const uint32_t end = end_of_window(plan, to, first);
-        error = move_window(plan, from, to, first, end, buffers[turn], refused, streams[turn]);
+        error = move_window(plan, from, to, first, end, buffers[turn], refused, pipeline, turn);
         first = end;
     }
-    error = row_streams_end(streams, error);
+    error = row_pipeline_end(&pipeline, error);
     cuda_give_workspace(&cuda->base, &own, (loom_stream)stream);
     return error;
 }

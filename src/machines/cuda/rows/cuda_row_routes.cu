@@ -38,7 +38,7 @@ enum {
     MOST_GRANULES = 1 << 16, /* their numbers have 16 bits */
     LEAST_PLANNED = 1 << 15, /* smaller batches go directly */
     LEAST_ITEMS = 1 << 10,   /* that pass through a kernel at once, if arrays are taken out */
-    GROUP_ITEMS = 1 << 26,
+    GROUP_ITEMS = 1 << 25,
     FEWEST_ITEMS = 1 << 12 /* of a group, or of a lookup's part, for lack of memory */
 };
 
@@ -73,7 +73,7 @@ struct route_call {
     uint64_t window_bytes[2];       /* of the buffers; 0 without windows */
     uint64_t most_items;            /* of a set */
     item_set sets[ROW_STREAMS];
-    cudaStream_t streams[ROW_STREAMS];
+    row_pipeline pipeline;
     bool all_windows; /* of a build: rows that stay free become zero */
 
     bool finds() const
@@ -176,7 +176,7 @@ struct granule_rule {
     uint64_t count;
     uint64_t rows_of_granule;
     uint32_t partitions_of_granule;
-    uint16_t *granules; /* [count] */
+    uint16_t *granules; /* [count], and room for SELECTED_BY_THREAD more */
 };
 
 __device__ __forceinline__ uint32_t granule_of(const loom__rows_view &view, const granule_rule &rule, uint64_t i)
@@ -192,6 +192,7 @@ __device__ __forceinline__ uint32_t granule_of(const loom__rows_view &view, cons
 
 enum {
     COUNTED_TOGETHER = 4096, /* granules that a thread block counts in its shared memory */
+    COUNTED_AT_ONCE = 4,     /* items of a thread */
     SELECTED_BY_THREAD = 8
 };
 
@@ -199,21 +200,30 @@ enum {
 __global__ void __launch_bounds__(THREADS) count_kernel(const __grid_constant__ loom__rows_view view,
                                                         const granule_rule rule, uint32_t granules, uint32_t *counts)
 {
-    __shared__ uint32_t own[COUNTED_TOGETHER];
-    const bool together = granules <= COUNTED_TOGETHER;
-    for (uint32_t g = threadIdx.x; g < granules && together; g += THREADS)
+    __shared__ uint32_t own[COUNTED_TOGETHER]; /* several copies: warps would wait for each other at few granules */
+    const uint32_t fitting = COUNTED_TOGETHER / granules, copies = fitting < THREADS / 32 ? fitting : THREADS / 32;
+    uint32_t *to = copies > 0 ? own + threadIdx.x / 32 % copies * granules : counts;
+    for (uint32_t g = threadIdx.x; g < copies * granules; g += THREADS)
         own[g] = 0;
     __syncthreads();
-    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < rule.count;
-         i += (uint64_t)gridDim.x * THREADS) {
-        const uint32_t granule = granule_of(view, rule, i);
-        rule.granules[i] = (uint16_t)granule;
-        atomicAdd((together ? own : counts) + granule, 1u);
+    for (uint64_t first = (uint64_t)blockIdx.x * (THREADS * COUNTED_AT_ONCE) + threadIdx.x; first < rule.count;
+         first += (uint64_t)gridDim.x * (THREADS * COUNTED_AT_ONCE)) {
+        uint32_t granule[COUNTED_AT_ONCE];
+#pragma unroll
+        for (uint32_t k = 0; k < COUNTED_AT_ONCE; k++)
+            granule[k] = first + k * THREADS < rule.count ? granule_of(view, rule, first + k * THREADS) : 0;
+#pragma unroll
+        for (uint32_t k = 0; k < COUNTED_AT_ONCE; k++) {
+            if (first + k * THREADS >= rule.count)
+                break;
+            rule.granules[first + k * THREADS] = (uint16_t)granule[k];
+            atomicAdd(to + granule[k], 1u);
+        }
     }
     __syncthreads();
-    for (uint32_t g = threadIdx.x; g < granules && together; g += THREADS)
+    for (uint32_t g = threadIdx.x; g < copies * granules; g += THREADS)
         if (own[g] > 0)
-            atomicAdd(counts + g, own[g]);
+            atomicAdd(counts + g % granules, own[g]);
 }
 
 /* Stores the items of granules first .. end - 1, and their granules, counted from `first`. *count is zero at first. A
@@ -224,33 +234,30 @@ __global__ void __launch_bounds__(THREADS) select_kernel(const granule_rule rule
 {
     __shared__ uint32_t selected;
     __shared__ unsigned long long base;
-    const uint64_t begin = (uint64_t)blockIdx.x * (THREADS * SELECTED_BY_THREAD) + threadIdx.x;
-    uint32_t granule[SELECTED_BY_THREAD], places[SELECTED_BY_THREAD];
+    const uint64_t begin = ((uint64_t)blockIdx.x * THREADS + threadIdx.x) * SELECTED_BY_THREAD;
+    uint16_t granule[SELECTED_BY_THREAD];
+    uint32_t mine = 0;
     if (threadIdx.x == 0)
         selected = 0;
     __syncthreads();
+    static_assert(SELECTED_BY_THREAD * sizeof *granule == sizeof(uint4),
+                  "one load; there is room behind the last item");
+    const uint4 loaded = begin < rule.count ? *(const uint4 *)(rule.granules + begin) : uint4{};
+    memcpy(granule, &loaded, sizeof granule);
 #pragma unroll
-    for (uint32_t k = 0; k < SELECTED_BY_THREAD; k++) {
-        const uint64_t i = begin + k * THREADS;
-        granule[k] = i < rule.count ? rule.granules[i] - first : UINT32_MAX;
-        const bool mine = granule[k] < end - first;
-        const uint32_t all = __ballot_sync(0xffffffffu, mine), lane = threadIdx.x % 32;
-        uint32_t at = 0;
-        if (lane == 0 && all != 0)
-            at = atomicAdd(&selected, (uint32_t)__popc(all));
-        places[k] = __shfl_sync(0xffffffffu, at, 0) + __popc(all & ((1u << lane) - 1));
-    }
+    for (uint32_t k = 0; k < SELECTED_BY_THREAD; k++)
+        mine |= (uint32_t)(begin + k < rule.count && granule[k] - first < end - first) << k;
+    uint32_t place = mine != 0 ? atomicAdd(&selected, (uint32_t)__popc(mine)) : 0;
     __syncthreads();
     if (threadIdx.x == 0)
         base = selected > 0 ? atomicAdd(count, (unsigned long long)selected) : 0;
     __syncthreads();
 #pragma unroll
     for (uint32_t k = 0; k < SELECTED_BY_THREAD; k++) {
-        const uint64_t i = begin + k * THREADS, at = base + places[k];
-        if (granule[k] >= end - first)
+        if (!(mine >> k & 1))
             continue;
-        granules[at] = (uint16_t)granule[k];
-        items[at] = rule.items != NULL ? rule.items[i] : (uint32_t)i;
+        granules[base + place] = (uint16_t)(granule[k] - first);
+        items[base + place++] = rule.items != NULL ? rule.items[begin + k] : (uint32_t)(begin + k);
     }
 }
 
@@ -279,10 +286,13 @@ cudaError_t sort_group(const route_call &call, const granule_rule &rule, const g
     return cudaSuccess;
 }
 
-/* used[w] = whether window w has keys. A thread block looks at the lines of a partition. */
+/* used[w] = whether window w has keys. A thread block looks at the lines of a partition. *size: the keys of the table;
+ * if it has none, nothing is to be done. NULL: nobody knows their number. */
 __global__ void __launch_bounds__(THREADS)
-    used_kernel(const __grid_constant__ loom__rows_view view, uint32_t per_window, uint32_t *used)
+    used_kernel(const __grid_constant__ loom__rows_view view, uint32_t per_window, const uint64_t *size, uint32_t *used)
 {
+    if (size != NULL && *size == 0)
+        return;
     const unsigned char *lines = view.lines.base + (uint64_t)blockIdx.x * view.lines.partition_bytes;
     const uint32_t words = OPEN_WORD_OFFSET / 8; /* of a line's tags */
     bool any = false;
@@ -344,22 +354,28 @@ cudaError_t run_in_turns(const route_call &call, const uint32_t *items, uint64_t
 /* ---- streaming ---- */
 
 /* One window: brings its rows, runs the items, and takes the rows home. */
-cudaError_t run_window(const route_call &call, const item_set &set, uint32_t window, bool used, const uint32_t *items,
+cudaError_t run_window(const route_call &call, uint32_t k, uint32_t window, bool used, const uint32_t *items,
                        uint64_t count)
 {
     const uint64_t first = (uint64_t)window * call.per_window, left = call.view->lines.partitions - first;
+    item_set set = call.sets[k];
     const row_window rows =
         row_window_of(call.view, call.arrays, first, left < call.per_window ? left : call.per_window, set.rows);
-    RETURN_IF_CUDA_FAILED(used ? window_bring(rows, set.stream) : window_zero(rows, set.stream));
-    RETURN_IF_CUDA_FAILED(run_many(call, rows.view, set, items, count));
-    return call.writes_rows() ? window_take_home(rows, set.stream) : cudaSuccess;
+    return row_pipeline_pass(
+        call.pipeline, k,
+        [&](cudaStream_t stream) { return used ? window_bring(rows, stream) : window_zero(rows, stream); },
+        [&](cudaStream_t stream) {
+            set.stream = stream;
+            return run_many(call, rows.view, set, items, count);
+        },
+        [&](cudaStream_t stream) { return call.writes_rows() ? window_take_home(rows, stream) : cudaSuccess; });
 }
 
 cudaError_t begin_sets(route_call *call)
 {
-    const cudaError_t error = row_streams_begin(call->streams, call->stream);
+    const cudaError_t error = row_pipeline_begin(&call->pipeline, call->stream);
     for (int i = 0; i < ROW_STREAMS; i++)
-        call->sets[i].stream = call->streams[i];
+        call->sets[i].stream = call->pipeline.streams[i];
     return error;
 }
 
@@ -428,14 +444,19 @@ cudaError_t count_granules(const route_call &call, const granule_rule &rule, boo
     const uint64_t wanted = blocks_of(rule.count), most = (uint64_t)call.cuda->multiprocessors * 8;
     const cuda_workspace own = cuda_take_workspace(&call.cuda->base, 2 * bytes, (loom_stream)call.stream, NULL);
     uint32_t *items = (uint32_t *)own.at, *used = items + counts->granules;
+    /* Chunks of host arrays add to the size when all have passed. */
+    const uint64_t *size = call.call->arrays.staged ? NULL : &call.view->lines.totals->size;
     if (own.at == NULL)
         return cudaErrorMemoryAllocation;
     cudaError_t error = cudaMemsetAsync(items, 0, 2 * bytes, call.stream);
+    if (error == cudaSuccess) /* select_kernel loads them, and looks at none of them */
+        error = cudaMemsetAsync(rule.granules + rule.count, 0, SELECTED_BY_THREAD * sizeof *rule.granules, call.stream);
     if (error == cudaSuccess) {
         count_kernel<<<(unsigned)(wanted < most ? wanted : most), THREADS, 0, call.stream>>>(*call.view, rule,
                                                                                              counts->granules, items);
         if (streams)
-            used_kernel<<<call.view->lines.partitions, THREADS, 0, call.stream>>>(*call.view, call.per_window, used);
+            used_kernel<<<call.view->lines.partitions, THREADS, 0, call.stream>>>(*call.view, call.per_window, size,
+                                                                                  used);
         error = cudaGetLastError();
     }
     if (error == cudaSuccess) /* `used` lies behind `items`, there as here */
@@ -493,7 +514,7 @@ cudaError_t run_granules(const route_call &call, const granule_counts &counts, b
     for (uint32_t w = first; w < end; w++) {
         if (counts.items[w] > 0 || call.all_windows)
             RETURN_IF_CUDA_FAILED(
-                run_window(call, call.sets[(*turn)++ % ROW_STREAMS], w, counts.used[w] != 0, items, counts.items[w]));
+                run_window(call, (*turn)++ % ROW_STREAMS, w, counts.used[w] != 0, items, counts.items[w]));
         items += counts.items[w];
     }
     return cudaSuccess;
@@ -515,10 +536,10 @@ cudaError_t run_groups(route_call *call, const granule_rule &rule, const granule
             RETURN_IF_CUDA_FAILED(sort_group(*call, rule, memory, first, end, count, &items));
         RETURN_IF_CUDA_FAILED(cudaEventRecord(sorted, call->stream));
         for (int i = 0; i < ROW_STREAMS; i++)
-            RETURN_IF_CUDA_FAILED(cudaStreamWaitEvent(call->streams[i], sorted, 0));
+            RETURN_IF_CUDA_FAILED(cudaStreamWaitEvent(call->pipeline.streams[i], sorted, 0));
         RETURN_IF_CUDA_FAILED(run_granules(*call, counts, streams, first, end, items, count, &turn));
         for (int i = 0; i < ROW_STREAMS; i++)
-            RETURN_IF_CUDA_FAILED(cudaEventRecord(memory.read[i], call->streams[i]));
+            RETURN_IF_CUDA_FAILED(cudaEventRecord(memory.read[i], call->pipeline.streams[i]));
     }
     return cudaSuccess;
 }
@@ -558,8 +579,8 @@ cudaError_t run_sorted(route_call *call, const route_items &items, bool streams)
 {
     granule_counts counts = {streams ? call->windows : call->granules, NULL, NULL};
     granule_rule rule = rule_of(*call, items, streams ? call->per_window : call->per_granule);
-    const cuda_workspace granules =
-        cuda_take_workspace(&call->cuda->base, items.count * sizeof *rule.granules, (loom_stream)call->stream, NULL);
+    const cuda_workspace granules = cuda_take_workspace(
+        &call->cuda->base, (items.count + SELECTED_BY_THREAD) * sizeof *rule.granules, (loom_stream)call->stream, NULL);
     if (granules.at == NULL)
         return cudaErrorMemoryAllocation;
     rule.granules = (uint16_t *)granules.at;
@@ -580,7 +601,7 @@ cudaError_t run_sorted(route_call *call, const route_items &items, bool streams)
         error = begin_sets(call);
         if (error == cudaSuccess)
             error = run_groups(call, rule, counts, streams, most, groups, sorted);
-        error = row_streams_end(call->streams, error);
+        error = row_pipeline_end(&call->pipeline, error);
     }
     destroy_events(groups, sorted);
     cuda_give_workspace(&call->cuda->base, &own, (loom_stream)call->stream);
@@ -601,7 +622,7 @@ cudaError_t run_unsorted(route_call *call, const uint32_t *items, uint64_t count
         return cudaStreamSynchronize(call->stream);
     }
     const cudaError_t error = begin_sets(call);
-    return row_streams_end(call->streams, error == cudaSuccess ? run_in_turns(*call, items, count, &turn) : error);
+    return row_pipeline_end(&call->pipeline, error == cudaSuccess ? run_in_turns(*call, items, count, &turn) : error);
 }
 
 cudaError_t fetch_count(const route_call &call, const cuda_sought_rows &rows, uint64_t *count)

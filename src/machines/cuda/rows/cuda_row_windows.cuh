@@ -85,36 +85,69 @@ inline cudaError_t window_take_home(const row_window &window, cudaStream_t strea
     return cudaSuccess;
 }
 
-/* Streams for windows under way, which begin after the work of a given stream. */
+/* ---- windows under way ---- */
+
 enum { ROW_STREAMS = 3 /* one window comes, one is worked on, one goes */ };
 
-inline cudaError_t row_streams_begin(cudaStream_t streams[ROW_STREAMS], cudaStream_t after)
+/* Three streams, which begin after the work of a given stream. Windows come in the first one, kernels work in the
+ * second, and windows go home in the third. With a stream for each window, the copies of three windows shared the link,
+ * ended together, and left it idle while three windows were worked on: an eighth of the time. */
+struct row_pipeline {
+    cudaStream_t streams[ROW_STREAMS];
+    cudaEvent_t brought[ROW_STREAMS], worked[ROW_STREAMS], home[ROW_STREAMS]; /* by the set of buffers */
+};
+
+inline cudaError_t row_pipeline_begin(row_pipeline *pipeline, cudaStream_t after)
 {
     cudaEvent_t begun;
     RETURN_IF_CUDA_FAILED(cudaEventCreateWithFlags(&begun, cudaEventDisableTiming));
     cudaError_t error = cudaEventRecord(begun, after);
     for (int i = 0; i < ROW_STREAMS && error == cudaSuccess; i++) {
-        error = cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking);
+        error = cudaStreamCreateWithFlags(&pipeline->streams[i], cudaStreamNonBlocking);
         if (error == cudaSuccess)
-            error = cudaStreamWaitEvent(streams[i], begun, 0);
+            error = cudaStreamWaitEvent(pipeline->streams[i], begun, 0);
+        for (cudaEvent_t *event : {&pipeline->brought[i], &pipeline->worked[i], &pipeline->home[i]})
+            if (error == cudaSuccess)
+                error = cudaEventCreateWithFlags(event, cudaEventDisableTiming);
     }
     cudaEventDestroy(begun);
     return error;
 }
 
-/* Waits for all of them, and destroys them. Returns the first error: `error`, or a later one. Streams that were never
- * made are NULL. */
-inline cudaError_t row_streams_end(cudaStream_t streams[ROW_STREAMS], cudaError_t error)
+/* Waits for all work. Returns the first error: `error`, or a later one. What was never made is NULL. */
+inline cudaError_t row_pipeline_end(row_pipeline *pipeline, cudaError_t error)
 {
-    for (int i = 0; i < ROW_STREAMS; i++) {
-        if (streams[i] == NULL)
-            continue;
-        const cudaError_t last = cudaStreamSynchronize(streams[i]);
-        cudaStreamDestroy(streams[i]);
-        streams[i] = NULL;
+    for (cudaStream_t stream : pipeline->streams) {
+        const cudaError_t last = stream != NULL ? cudaStreamSynchronize(stream) : cudaSuccess;
         error = error == cudaSuccess ? last : error;
     }
+    for (int i = 0; i < ROW_STREAMS; i++) {
+        if (pipeline->streams[i] != NULL)
+            cudaStreamDestroy(pipeline->streams[i]);
+        for (cudaEvent_t event : {pipeline->brought[i], pipeline->worked[i], pipeline->home[i]})
+            if (event != NULL)
+                cudaEventDestroy(event);
+    }
+    *pipeline = row_pipeline{};
     return error;
+}
+
+/* One window, in buffers of set k: bring(stream), work(stream), take_home(stream). Waits on the device until the window
+ * that had these buffers is home; an event that was never recorded counts as reached. */
+template <class bring_type, class work_type, class home_type>
+cudaError_t row_pipeline_pass(const row_pipeline &pipeline, uint32_t k, bring_type bring, work_type work,
+                              home_type take_home)
+{
+    cudaStream_t in = pipeline.streams[0], middle = pipeline.streams[1], out = pipeline.streams[2];
+    RETURN_IF_CUDA_FAILED(cudaStreamWaitEvent(in, pipeline.home[k], 0));
+    RETURN_IF_CUDA_FAILED(bring(in));
+    RETURN_IF_CUDA_FAILED(cudaEventRecord(pipeline.brought[k], in));
+    RETURN_IF_CUDA_FAILED(cudaStreamWaitEvent(middle, pipeline.brought[k], 0));
+    RETURN_IF_CUDA_FAILED(work(middle));
+    RETURN_IF_CUDA_FAILED(cudaEventRecord(pipeline.worked[k], middle));
+    RETURN_IF_CUDA_FAILED(cudaStreamWaitEvent(out, pipeline.worked[k], 0));
+    RETURN_IF_CUDA_FAILED(take_home(out));
+    return cudaEventRecord(pipeline.home[k], out);
 }
 
 #endif
