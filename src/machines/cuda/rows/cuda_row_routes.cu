@@ -18,9 +18,9 @@
  * bounded, and while the rows of one group are on their way the next group is sorted. Each group costs a pass over the
  * granules of all items, 2 bytes each.
  *
- * Kernels of one call that run at the same time treat each other as thread blocks of one kernel do (open_ops.h). A
- * window belongs to one stream, so no copy moves rows on which a kernel works. Host threads read rows only for lookups,
- * beside which no call writes.
+ * Kernels of one call that run at the same time treat each other as thread blocks of one kernel do (open_ops.h). No
+ * copy moves rows on which a kernel works: a window comes, is worked on and goes one after the other
+ * (row_pipeline_pass). Host threads read rows only for lookups, beside which no call writes.
  *
  * A route that finds no temporary memory takes fewer items at once, and in the end goes directly. */
 #include "core/call_parts.h"
@@ -35,7 +35,7 @@ namespace
 
 enum {
     THREADS = 256,
-    MOST_GRANULES = 1 << 16, /* their numbers have 16 bits */
+    MOST_GRANULES = 12288,   /* a thread block counts them in its shared memory; their numbers have 16 bits */
     LEAST_PLANNED = 1 << 15, /* smaller batches go directly */
     LEAST_ITEMS = 1 << 10,   /* that pass through a kernel at once, if arrays are taken out */
     GROUP_ITEMS = 1 << 25,
@@ -191,8 +191,7 @@ __device__ __forceinline__ uint32_t granule_of(const loom__rows_view &view, cons
 }
 
 enum {
-    COUNTED_TOGETHER = 4096, /* granules that a thread block counts in its shared memory */
-    COUNTED_AT_ONCE = 4,     /* items of a thread */
+    COUNTED_AT_ONCE = 4, /* items of a thread */
     SELECTED_BY_THREAD = 8
 };
 
@@ -200,9 +199,9 @@ enum {
 __global__ void __launch_bounds__(THREADS) count_kernel(const __grid_constant__ loom__rows_view view,
                                                         const granule_rule rule, uint32_t granules, uint32_t *counts)
 {
-    __shared__ uint32_t own[COUNTED_TOGETHER]; /* several copies: warps would wait for each other at few granules */
-    const uint32_t fitting = COUNTED_TOGETHER / granules, copies = fitting < THREADS / 32 ? fitting : THREADS / 32;
-    uint32_t *to = copies > 0 ? own + threadIdx.x / 32 % copies * granules : counts;
+    __shared__ uint32_t own[MOST_GRANULES]; /* several copies: warps would wait for each other at few granules */
+    const uint32_t fitting = MOST_GRANULES / granules, copies = fitting < THREADS / 32 ? fitting : THREADS / 32;
+    uint32_t *to = own + threadIdx.x / 32 % copies * granules;
     for (uint32_t g = threadIdx.x; g < copies * granules; g += THREADS)
         own[g] = 0;
     __syncthreads();
