@@ -203,6 +203,11 @@ TEST(test_rows_place_of_strings)
     CHECK_OK(loom_map_insert(map, &keys, values, KEYS, LOOM_KEEP, NULL, NULL, NULL));
     CHECK_OK(loom_map_save(map, test_path(t, "strings"), NULL));
     CHECK_OK(loom_map_load(context, test_path(t, "strings"), &loaded, NULL));
+    const uint64_t packed = map_stats(map).host_bytes;
+    CHECK_OK(loom_map_reserve_strings(map, 1 << 20, NULL));
+    CHECK_GT(map_stats(map).host_bytes, packed);
+    CHECK_OK(loom_map_shrink(map, NULL)); /* gives host memory back, although the machine's bytes stay */
+    CHECK_LE(map_stats(map).host_bytes, packed);
     loom_map *both[] = {map, loaded};
     for (int m = 0; m < 2; m++) {
         CHECK_OK(loom_map_find(both[m], &keys, 2 * KEYS, found, NULL, status, NULL, NULL));

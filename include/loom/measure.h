@@ -57,7 +57,7 @@ typedef struct loom_explanation {
 /* Explains the last bulk call that reached rows in host memory. A call that passed its arrays in
  * chunks, as pageable arrays are, is told by its last chunk.
  *   - Memory   allocates nothing
- *   - Runs     reader; waits for nothing
+ *   - Runs     reader
  *   - Status   UNSUPPORTED: the rows lie where the machine works */
 LOOM_API loom_status loom_map_explain(loom_map *map, loom_explanation *explanation);
 

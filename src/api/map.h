@@ -35,6 +35,7 @@ struct loom_map {
     loom_route last_route;
     /* Tables with rows in host memory. `row_route` changes only inside the gate, as a writer. Lookups that run beside
      * each other write `explained`, with the lock. */
+    int has_routes; /* the machine may reach rows in several ways; constant */
     loom_row_route row_route;
     loom_explanation explained;
     pthread_mutex_t explained_lock;

@@ -3,6 +3,7 @@
 #include "api/map.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/row_plan.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -33,10 +34,14 @@ static void prepare_inserting(loom_map *map, loom__access *access, int builds, l
     *grows = (map->growth > 0 || multimap || strings) && handle->lent == 0 && !fits;
     use_workspace(map, batch);
     batch->read_beside = handle->table->concurrent_reads || handle->lent > 0; /* kernels with a view may look keys up */
+    batch->row_route = map->row_route;
+    if (map->has_routes && handle->lent == 0 && loom__row_may_stream(batch->row_route, batch->n))
+        *access = LOOM__ACCESS_ALONE;
     if (!builds && handle->lent == 0)
         *access = loom__map_table_access(handle->table, batch, *access);
     if (*grows || multimap)
         *access = LOOM__ACCESS_ALONE;
+    batch->alone = *access == LOOM__ACCESS_ALONE;
 }
 
 static loom_status enter_inserting(loom_map *map, loom__access *access, int builds, loom__batch *batch, int *grows)
@@ -110,10 +115,13 @@ void loom__map_note_call(loom_map *map, loom__access access, uint64_t n, loom_ro
         map->last_route = route;
 }
 
-/* How a call that inserts nothing is ordered with others. Calls that change lists run alone. */
+/* How a call that inserts nothing is ordered with others. Calls that change lists run alone, and updates of rows in
+ * host memory, which may stream them. */
 static loom__access order_of(const loom_map *map, loom__access access)
 {
-    return access == LOOM__ACCESS_ERASE && map->type == LOOM_TYPE_MULTIMAP ? LOOM__ACCESS_ALONE : access;
+    const int alone = (access == LOOM__ACCESS_ERASE && map->type == LOOM_TYPE_MULTIMAP) ||
+                      (access == LOOM__ACCESS_UPDATE && map->has_routes);
+    return alone ? LOOM__ACCESS_ALONE : access;
 }
 
 loom_status loom__map_status_of(const loom_map *map, const loom_result *outcome, const char *why)
@@ -143,14 +151,17 @@ loom_status loom__map_run_rows(loom_map *map, loom__map_work work, loom__batch *
         batch->result = &own;
         batch->uncounted = access == LOOM__ACCESS_FIND;
     }
-    if (takes_room(map, access))
+    if (takes_room(map, access)) {
         RETURN_IF_FAILED(enter_inserting(map, &access, work == loom__map_table_build, batch, &grows));
-    else
-        RETURN_IF_FAILED(loom__handle_enter(&map->handle, order_of(map, access), batch->stream));
+    } else {
+        const loom__access order = order_of(map, access);
+        RETURN_IF_FAILED(loom__handle_enter(&map->handle, order, batch->stream));
+        batch->row_route = map->row_route;
+        batch->alone = order == LOOM__ACCESS_ALONE;
+    }
     loom_route route = LOOM_ROUTE_DIRECTLY;
     loom_explanation explained = LOOM_EXPLANATION_INIT;
     batch->route = &route;
-    batch->row_route = map->row_route;
     batch->explained = &explained;
     loom_status status = grows ? run_with_growth(map, work, batch) : work(map->handle.table, batch);
     if (status == LOOM_OK)

@@ -42,39 +42,38 @@ loom_status loom__map_limit_config(loom_context *context, int load_is_open, loom
 
 /* ---- existing tables ---- */
 
-/* Bytes of the table with other room. */
-static loom_status measure_resized(const loom_map *map, loom__room room, uint64_t *table_bytes)
+/* The memory of the table with other room. */
+static loom_status measure_resized(const loom_map *map, loom__room room, loom_memory *memory)
 {
     const loom_map_config config = loom__map_table_config(map->handle.table, room);
-    loom_memory memory = LOOM_MEMORY_INIT;
-    RETURN_IF_FAILED(loom__map_measure(map->handle.context, &config, &memory));
-    *table_bytes = memory.table_bytes;
-    return LOOM_OK;
+    *memory = (loom_memory)LOOM_MEMORY_INIT;
+    return loom__map_measure(map->handle.context, &config, memory);
 }
 
 static int fits(const loom_map *map, loom__room room)
 {
-    uint64_t bytes;
-    return measure_resized(map, room, &bytes) == LOOM_OK && bytes <= map->memory_limit;
+    loom_memory memory;
+    return measure_resized(map, room, &memory) == LOOM_OK && memory.table_bytes <= map->memory_limit;
 }
 
 loom_status loom__map_check_limit(const loom_map *map, loom__room room)
 {
-    uint64_t bytes;
+    loom_memory memory;
     if (map->memory_limit == 0)
         return LOOM_OK;
-    RETURN_IF_FAILED(measure_resized(map, room, &bytes));
-    RETURN_ERROR_IF(bytes > map->memory_limit, LOOM_OUT_OF_MEMORY,
+    RETURN_IF_FAILED(measure_resized(map, room, &memory));
+    RETURN_ERROR_IF(memory.table_bytes > map->memory_limit, LOOM_OUT_OF_MEMORY,
                     "with room for %llu keys%s the table would take %llu bytes, more than its memory_limit, %llu",
                     (unsigned long long)room.capacity, room.values > 0 ? " and their values" : "",
-                    (unsigned long long)bytes, (unsigned long long)map->memory_limit);
+                    (unsigned long long)memory.table_bytes, (unsigned long long)map->memory_limit);
     return LOOM_OK;
 }
 
 int loom__map_is_smaller(const loom_map *map, loom__room room)
 {
-    uint64_t then;
-    return measure_resized(map, room, &then) != LOOM_OK || then < loom__handle_bytes(&map->handle);
+    const uint64_t now = loom__handle_bytes(&map->handle) + loom__table_host_bytes(map->handle.table);
+    loom_memory then;
+    return measure_resized(map, room, &then) != LOOM_OK || then.table_bytes + then.host_bytes < now;
 }
 
 int loom__map_is_limited(const loom_map *map)

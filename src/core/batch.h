@@ -58,6 +58,7 @@ typedef struct loom__batch {
     loom_route *route;        /* on the host; NULL: nobody asks. Insertions that do not go directly set it */
     /* Tables with rows in host memory. */
     loom_row_route row_route;    /* NONE: the machine chooses */
+    uint32_t alone;              /* the call has the table alone, and no view is lent: it may stream what it writes */
     loom_explanation *explained; /* on the host; NULL: nobody asks */
     loom_result *result;
     loom_stream stream;

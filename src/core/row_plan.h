@@ -42,7 +42,17 @@ typedef struct loom__row_work {
     int streams;          /* it may go by partition */
 } loom__row_work;
 
-enum { LOOM__ROW_ROUTES = LOOM_ROW_ROUTE_STREAMED + 1 };
+enum {
+    LOOM__ROW_ROUTES = LOOM_ROW_ROUTE_STREAMED + 1,
+    LOOM__LEAST_PLANNED = 1 << 15 /* keys: smaller batches go directly */
+};
+
+/* Whether a batch may be streamed. A batch that changes rows must then have the table alone: while a window is on the
+ * device, nobody else may change its rows at home. */
+static inline int loom__row_may_stream(loom_row_route asked, uint64_t n)
+{
+    return asked == LOOM_ROW_ROUTE_STREAMED || (asked == LOOM_ROW_ROUTE_NONE && n >= LOOM__LEAST_PLANNED);
+}
 
 static inline double loom__row_most(double a, double b)
 {

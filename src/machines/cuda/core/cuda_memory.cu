@@ -38,12 +38,22 @@ static void touch_piece(void *argument, uint64_t index)
         memory->at[begin + at] = 0;
 }
 
+/* Whether memory of so many bytes is registered. Kernels must reach registered memory by the host's addresses. */
+static bool is_registered(const cuda_state *cuda, size_t bytes)
+{
+    int same_addresses = 0;
+    return bytes >= HUGE_PAGE &&
+           cudaDeviceGetAttribute(&same_addresses, cudaDevAttrCanUseHostPointerForRegisteredMem, cuda->device) ==
+               cudaSuccess &&
+           same_addresses != 0;
+}
+
 /* All host threads provide the pages, which takes most of the time. */
 static void *allocate_pinned(const cuda_state *cuda, size_t bytes)
 {
     void *memory = NULL;
     const size_t all = whole_pages(bytes);
-    if (bytes < HUGE_PAGE)
+    if (!is_registered(cuda, bytes))
         return cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped) == cudaSuccess ? memory
                                                                                                          : NULL;
     if (posix_memalign(&memory, HUGE_PAGE, all) != 0)
@@ -62,7 +72,7 @@ static void release_pinned(const cuda_state *cuda, void *memory, size_t bytes)
 {
     const cuda_device_scope scope(cuda);
     cudaDeviceSynchronize();
-    if (bytes < HUGE_PAGE) {
+    if (!is_registered(cuda, bytes)) {
         cudaFreeHost(memory);
     } else {
         cudaHostUnregister(memory);

@@ -1,5 +1,5 @@
-/* How fast rows in host memory are reached: measured once for a context, with the first table that is large enough,
- * when its first large batch comes. Takes some 20 ms. */
+/* How fast rows in host memory are reached: measured when the first large batch comes to a table that is large enough,
+ * and again for a table MUCH_LARGER times as large. Takes some 20 ms. */
 #include "machines/cuda/core/cuda_call.cuh"
 
 #include <string.h>
@@ -16,7 +16,8 @@ enum {
     ORDERED_ROWS = 1 << 22,
     GATHERED_ROWS = 1 << 20,
     TASK_ROWS = 1 << 14,
-    AHEAD = 32 /* rows that a host thread prefetches */
+    AHEAD = 32, /* rows that a host thread prefetches */
+    MUCH_LARGER = 4
 };
 
 __host__ __device__ uint64_t mixed(uint64_t i)
@@ -109,8 +110,10 @@ void measure_once(cuda_state *cuda, const unsigned char *rows, uint64_t bytes)
     const loom_allocator *allocator = &cuda->base.allocator;
     cudaStream_t stream = NULL;
     loom__row_rates rates;
-    if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess)
+    if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) {
+        cudaGetLastError();
         return;
+    }
     const cuda_workspace device = cuda_take_workspace(&cuda->base, COPIED_BYTES, (loom_stream)stream, NULL);
     void *host =
         allocator->allocate(allocator->user, GATHERED_ROWS * ROW, LOOM_WORKSPACE_ALIGNMENT, LOOM_MEMORY_HOST, NULL);
@@ -130,9 +133,9 @@ void measure_once(cuda_state *cuda, const unsigned char *rows, uint64_t bytes)
 loom__row_rates cuda_row_rates(cuda_state *cuda, const unsigned char *rows, uint64_t bytes)
 {
     pthread_mutex_lock(&cuda->rates_lock);
-    if (!cuda->rates_are_measured && bytes >= LEAST_BYTES) {
+    if (bytes >= LEAST_BYTES && bytes / MUCH_LARGER >= cuda->rates_bytes) {
         measure_once(cuda, rows, bytes);
-        cuda->rates_are_measured = true;
+        cuda->rates_bytes = bytes;
     }
     const loom__row_rates rates = cuda->rates;
     pthread_mutex_unlock(&cuda->rates_lock);

@@ -238,11 +238,11 @@ typedef struct cuda_state {
     pthread_mutex_t stages_lock;
     pthread_cond_t stage_given;                     /* signalled when a stage is given back */
     cuda_stage stages[LARGE_STAGES + SMALL_STAGES]; /* the large ones first */
-    /* Tables with rows in host memory: what is measured once (cuda_row_rates.cu), and the most temporary memory of one
+    /* Tables with rows in host memory: what is measured (cuda_row_rates.cu), and the most temporary memory of one
      * call for rows on their way. Tests lower the latter. */
     pthread_mutex_t rates_lock;
     loom__row_rates rates;
-    bool rates_are_measured;
+    uint64_t rates_bytes; /* rows of the table with which they were measured; 0: they are the usual ones */
     uint64_t row_staging_bytes, row_chunk; /* bytes of buffers; keys whose rows the host gathers at a time */
     bool may_ring;                         /* the host may touch managed memory while a kernel runs */
     cuda_together together;

@@ -213,18 +213,21 @@ cudaError_t gather_chunks(const gather_call &call, cudaStream_t stream)
 
 } // namespace
 
-loom_status cuda_rows_gather(cuda_state *cuda, const loom__rows_view *view, const cuda_batch *batch,
-                             const cuda_sought_rows *sought, uint64_t count, const cuda_sought_rows *left,
+cudaError_t cuda_rows_gather(cuda_state *cuda, const loom__rows_view *view, const cuda_batch *batch,
+                             const cuda_sought_rows *sought, uint64_t count, const cuda_sought_rows *left, bool *begun,
                              cudaStream_t stream)
 {
     const gathered_row row = gathered_row_of(view, batch);
-    ON_STAGE(cuda);
-    gather_call call = {cuda, view, batch, sought, left, stage, row, count, 0};
+    const cuda_stage_scope scope(cuda);
+    *begun = scope.status == LOOM_OK;
+    if (!*begun)
+        return cudaSuccess;
+    gather_call call = {cuda, view, batch, sought, left, scope.stage, row, count, 0};
     call.each = (STAGE_BYTES - LOOM__CHUNK_ALIGNMENT) / (sizeof(uint64_t) + row.bytes);
     if (call.each > cuda->row_chunk)
         call.each = cuda->row_chunk;
     const cudaError_t error = gather_chunks(call, stream);
     for (int i = 0; i < STAGE_BUFFERS && error != cudaSuccess; i++)
-        cudaStreamSynchronize(stage->stream[i]);
-    return cuda_status(cuda_step(error), "gathering rows in host memory");
+        cudaStreamSynchronize(scope.stage->stream[i]);
+    return error;
 }

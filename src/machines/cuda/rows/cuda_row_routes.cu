@@ -35,9 +35,8 @@ namespace
 
 enum {
     THREADS = 256,
-    MOST_GRANULES = 12288,   /* a thread block counts them in its shared memory; their numbers have 16 bits */
-    LEAST_PLANNED = 1 << 15, /* smaller batches go directly */
-    LEAST_ITEMS = 1 << 10,   /* that pass through a kernel at once, if arrays are taken out */
+    MOST_GRANULES = 12288, /* a thread block counts them in its shared memory; their numbers have 16 bits */
+    LEAST_ITEMS = 1 << 10, /* that pass through a kernel at once, if arrays are taken out */
     GROUP_ITEMS = 1 << 25,
     FEWEST_ITEMS = 1 << 12 /* of a group, or of a lookup's part, for lack of memory */
 };
@@ -75,6 +74,7 @@ struct route_call {
     item_set sets[ROW_STREAMS];
     row_pipeline pipeline;
     bool all_windows; /* of a build: rows that stay free become zero */
+    bool may_stream;  /* there is memory for windows; and a call that changes rows has the table alone */
 
     bool finds() const
     {
@@ -399,7 +399,8 @@ void plan_sizes(route_call *call)
 loom__row_work work_of(const route_call &call, uint64_t rows)
 {
     const uint64_t table_bytes = call.arrays.partition_bytes * call.view->lines.partitions;
-    loom__row_work work = {rows, call.view->key_stride, table_bytes, call.reads_rows(), call.writes_rows(), 0, 1};
+    const uint64_t row_bytes = call.view->key_stride + (call.view->apart ? call.view->value_stride : 0);
+    loom__row_work work = {rows, row_bytes, table_bytes, call.reads_rows(), call.writes_rows(), 0, call.may_stream};
     work.gathers = call.finds() && !call.call->arrays.staged; /* a call with staged arrays has a stage already */
     if (call.call->batch.replace || (call.writes_rows() && call.call->batch.fresh))
         work.reads = 0;
@@ -573,9 +574,11 @@ granule_rule rule_of(const route_call &call, const route_items &items, uint32_t 
             NULL};
 }
 
-/* The ordered route, and the streamed one. cudaErrorMemoryAllocation: nothing has happened. */
-cudaError_t run_sorted(route_call *call, const route_items &items, bool streams)
+/* The ordered route, and the streamed one. *begun: work on the items was launched. Otherwise nothing has happened, and
+ * a failure may be a lack of memory. */
+cudaError_t run_sorted(route_call *call, const route_items &items, bool streams, bool *begun)
 {
+    *begun = false;
     granule_counts counts = {streams ? call->windows : call->granules, NULL, NULL};
     granule_rule rule = rule_of(*call, items, streams ? call->per_window : call->per_granule);
     const cuda_workspace granules = cuda_take_workspace(
@@ -598,6 +601,7 @@ cudaError_t run_sorted(route_call *call, const route_items &items, bool streams)
         error = make_events(groups, &sorted);
     if (error == cudaSuccess) {
         error = begin_sets(call);
+        *begun = error == cudaSuccess;
         if (error == cudaSuccess)
             error = run_groups(call, rule, counts, streams, most, groups, sorted);
         error = row_pipeline_end(&call->pipeline, error);
@@ -633,11 +637,23 @@ cudaError_t fetch_count(const route_call &call, const cuda_sought_rows &rows, ui
     return cudaSuccess;
 }
 
+/* In place of a route for which there is no memory. */
+cudaError_t run_instead(route_call *call, const uint32_t *items, uint64_t count)
+{
+    if (call->call->batch.explained != NULL)
+        call->call->batch.explained->route = LOOM_ROW_ROUTE_DIRECT;
+    cudaGetLastError(); /* of the allocation */
+    return run_unsorted(call, items, count);
+}
+
 /* Keys whose rows hold other keys, one of some thousand, go on directly. */
 cudaError_t run_gathered(route_call *call, const sought_memory &memory, uint64_t n)
 {
-    if (cuda_rows_gather(call->cuda, call->view, call->batch, &memory.sought, n, &memory.left, call->stream) != LOOM_OK)
-        return cudaPeekAtLastError() != cudaSuccess ? cudaGetLastError() : cudaErrorUnknown;
+    bool begun;
+    RETURN_IF_CUDA_FAILED(
+        cuda_rows_gather(call->cuda, call->view, call->batch, &memory.sought, n, &memory.left, &begun, call->stream));
+    if (!begun)
+        return run_instead(call, memory.sought.items, n);
     RETURN_IF_CUDA_FAILED(fetch_count(*call, memory.left, &n));
     if (n > 0)
         RETURN_IF_CUDA_FAILED(cuda_rows_find_on(call->view, call->batch, &memory.left, n, call->stream));
@@ -659,8 +675,10 @@ cudaError_t run_find(route_call *call, const sought_memory &memory)
         return run_gathered(call, memory, rows);
     if (route == LOOM_ROW_ROUTE_DIRECT)
         return run_unsorted(call, sought.items, rows);
-    const cudaError_t error = run_sorted(call, {sought.items, sought.rows, rows}, route == LOOM_ROW_ROUTE_STREAMED);
-    return error == cudaErrorMemoryAllocation ? run_unsorted(call, sought.items, rows) : error;
+    bool begun;
+    const cudaError_t error =
+        run_sorted(call, {sought.items, sought.rows, rows}, route == LOOM_ROW_ROUTE_STREAMED, &begun);
+    return error == cudaErrorMemoryAllocation && !begun ? run_instead(call, sought.items, rows) : error;
 }
 
 /* The items of a batch from `first` on, as a batch. */
@@ -682,36 +700,70 @@ cuda_batch part_of(const cuda_batch *batch, const route_call &call, uint64_t fir
 
 cudaError_t go_directly(const route_call &call, const cuda_batch *batch)
 {
-    if (call.call->batch.explained != NULL)
-        call.call->batch.explained->route = LOOM_ROW_ROUTE_DIRECT;
+    loom_explanation *told = call.call->batch.explained;
+    if (told != NULL && told->keys == 0) /* no plan was made */
+        *told = loom_explanation{sizeof *told, LOOM_ROW_ROUTE_DIRECT, 0, call.call->batch.n, batch->n, {}, 0};
+    if (told != NULL)
+        told->route = LOOM_ROW_ROUTE_DIRECT;
+    cudaGetLastError(); /* of an allocation that failed */
     if (call.call->batch.replace)
         RETURN_IF_CUDA_FAILED(cuda_rows_clear(call.view, call.stream));
     return call.finds() ? cuda_rows_find(call.view, batch, NULL, call.stream)
                         : cuda_rows_write(call.view, batch, call.op, NULL, call.stream);
 }
 
+/* Takes memory for the sets, with windows if the call may stream. If memory is short, without windows, and then for
+ * fewer items. *own has none if there is not even that. */
+void take_sets(route_call *call, cuda_workspace *own)
+{
+    for (int i = 0; i < call->arrays.count && call->may_stream; i++)
+        call->window_bytes[i] = window_buffer_bytes(call->arrays, i, call->per_window);
+    if (call->most_items > call->batch->n)
+        call->most_items = call->batch->n;
+    for (;;) {
+        *own = cuda_take_workspace(&call->cuda->base, lay_out_sets(call, NULL), (loom_stream)call->stream, NULL);
+        if (own->at != NULL) {
+            lay_out_sets(call, own->at);
+            return;
+        }
+        if (call->may_stream) {
+            call->may_stream = false;
+            call->window_bytes[0] = call->window_bytes[1] = 0;
+        } else if (call->most_items > LEAST_ITEMS) {
+            call->most_items = call->most_items / 2 > LEAST_ITEMS ? call->most_items / 2 : (uint64_t)LEAST_ITEMS;
+        } else {
+            return;
+        }
+    }
+}
+
 /* A call that writes. */
-cudaError_t write_by_route(route_call *call, loom_row_route route)
+cudaError_t write_by_route(route_call *call)
 {
     const cuda_batch *batch = call->batch;
-    const bool streams = route == LOOM_ROW_ROUTE_STREAMED;
+    const bool replaces = call->call->batch.replace != 0;
     cuda_workspace own = {};
-    call->all_windows = call->call->batch.replace != 0 && streams;
-    if (streams)
-        for (int i = 0; i < call->arrays.count; i++)
-            call->window_bytes[i] = window_buffer_bytes(call->arrays, i, call->per_window);
-    if (call->most_items > batch->n)
-        call->most_items = batch->n;
+    bool begun;
+    call->may_stream = call->call->batch.alone != 0 || !call->writes_rows();
+    loom_row_route route = choose_route(*call, batch->n);
+    call->may_stream = route == LOOM_ROW_ROUTE_STREAMED;
     if (route != LOOM_ROW_ROUTE_DIRECT && batch->n <= MOST_ITEMS)
-        own = cuda_take_workspace(&call->cuda->base, lay_out_sets(call, NULL), (loom_stream)call->stream, NULL);
+        take_sets(call, &own);
     if (own.at == NULL)
         return go_directly(*call, batch);
-    lay_out_sets(call, own.at);
-    cudaError_t error = call->call->batch.replace && !streams ? cuda_rows_clear(call->view, call->stream) : cudaSuccess;
+    if (route == LOOM_ROW_ROUTE_STREAMED && !call->may_stream) {
+        route = LOOM_ROW_ROUTE_ORDERED;
+        if (call->call->batch.explained != NULL)
+            call->call->batch.explained->route = route;
+    }
+    call->all_windows = replaces && call->may_stream;
+    cudaError_t error = replaces && !call->may_stream ? cuda_rows_clear(call->view, call->stream) : cudaSuccess;
     if (error == cudaSuccess)
-        error = run_sorted(call, {NULL, NULL, batch->n}, streams);
+        error = run_sorted(call, {NULL, NULL, batch->n}, call->may_stream, &begun);
+    else
+        begun = true;
     cuda_give_workspace(&call->cuda->base, &own, (loom_stream)call->stream);
-    return error == cudaErrorMemoryAllocation ? go_directly(*call, batch) : error;
+    return error == cudaErrorMemoryAllocation && !begun ? go_directly(*call, batch) : error;
 }
 
 /* A lookup, in parts if memory is short. */
@@ -721,11 +773,8 @@ cudaError_t find_by_route(route_call *call)
     sought_memory memory;
     cuda_workspace own[2] = {};
     uint64_t each = batch->n < MOST_ITEMS ? batch->n : (uint64_t)MOST_ITEMS;
-    for (int i = 0; i < call->arrays.count; i++) /* the rest may be streamed */
-        call->window_bytes[i] = window_buffer_bytes(call->arrays, i, call->per_window);
-    if (call->most_items > batch->n)
-        call->most_items = batch->n;
-    own[0] = cuda_take_workspace(&call->cuda->base, lay_out_sets(call, NULL), (loom_stream)call->stream, NULL);
+    call->may_stream = true;
+    take_sets(call, &own[0]);
     while (own[0].at != NULL && own[1].at == NULL && each > 0) {
         own[1] = cuda_take_workspace(&call->cuda->base, lay_out_sought(each, NULL, &memory), (loom_stream)call->stream,
                                      NULL);
@@ -736,7 +785,6 @@ cudaError_t find_by_route(route_call *call)
     if (own[1].at == NULL) {
         error = go_directly(*call, batch);
     } else {
-        lay_out_sets(call, own[0].at);
         lay_out_sought(each, own[1].at, &memory);
         for (uint64_t first = 0; first < batch->n && error == cudaSuccess; first += each) {
             const cuda_batch part = part_of(batch, *call, first, batch->n - first < each ? batch->n - first : each);
@@ -755,21 +803,19 @@ cudaError_t cuda_rows_by_route(const cuda_map_call *given, const cuda_batch *bat
 {
     const loom__rows_view *view = (const loom__rows_view *)given->view;
     const loom_row_route asked = given->batch.row_route;
-    route_call call = {given->cuda, given, view, batch, given->op, stream, row_arrays_of(view), 0, 0, 0, 0,
-                       0,           {},    0,    {},    {},        false};
+    route_call call = {given->cuda, given, view, batch, given->op, stream, row_arrays_of(view), 0, 0, 0, 0, 0,
+                       {},          0,     {},   {},    false,     false};
     call.value_bytes =
         given->op == OP_COMBINE ? loom__number_bytes(batch->widening, view->value_bytes) : view->value_bytes;
     const double begin = now();
-    const bool planned = asked == LOOM_ROW_ROUTE_NONE ? batch->n >= LEAST_PLANNED : asked != LOOM_ROW_ROUTE_DIRECT;
-    if (!planned) {
-        if (given->batch.explained != NULL)
-            *given->batch.explained =
-                loom_explanation{sizeof(loom_explanation), LOOM_ROW_ROUTE_DIRECT, 0, given->batch.n, batch->n, {}, 0};
+    const bool planned =
+        asked == LOOM_ROW_ROUTE_NONE ? batch->n >= LOOM__LEAST_PLANNED : asked != LOOM_ROW_ROUTE_DIRECT;
+    if (!planned)
         return go_directly(call, batch);
-    }
     plan_sizes(&call);
-    const cudaError_t error = call.finds() ? find_by_route(&call) : write_by_route(&call, choose_route(call, batch->n));
-    if (given->batch.explained != NULL)
-        given->batch.explained->seconds = now() - begin;
+    const cudaError_t error = call.finds() ? find_by_route(&call) : write_by_route(&call);
+    loom_explanation *told = given->batch.explained;
+    if (told != NULL && (call.finds() || told->route != LOOM_ROW_ROUTE_DIRECT)) /* nobody waits for direct writes */
+        told->seconds = now() - begin;
     return error;
 }

@@ -56,9 +56,10 @@ cudaError_t cuda_rows_clear(const loom__rows_view *view, cudaStream_t stream);
 cudaError_t cuda_rows_by_route(const cuda_map_call *call, const cuda_batch *batch, cudaStream_t stream);
 
 /* Part of it: copies the rows of `count` keys whose tags were found to the device, compares keys, and writes values and
- * counts. *left gets the keys whose rows hold other keys. Waits. */
-loom_status cuda_rows_gather(cuda_state *cuda, const loom__rows_view *view, const cuda_batch *batch,
-                             const cuda_sought_rows *sought, uint64_t count, const cuda_sought_rows *left,
+ * counts. *left gets the keys whose rows hold other keys. *begun is false if there was no staging memory: nothing has
+ * happened. Waits. */
+cudaError_t cuda_rows_gather(cuda_state *cuda, const loom__rows_view *view, const cuda_batch *batch,
+                             const cuda_sought_rows *sought, uint64_t count, const cuda_sought_rows *left, bool *begun,
                              cudaStream_t stream);
 
 /* Stores the number of each key's slot, counted over the table; CUDA_NO_SLOT: the key is absent. */
