@@ -146,8 +146,8 @@ typedef struct loom_map_config {
     /* Tables of the rows engine, which this field makes the default: rows where the machine works,
      * or in host memory. A file stores it, and a table keeps it when it grows. On the cuda machine
      * calls with 32,768 keys or more may then wait, with a result too, and writes of so many run
-     * alone (docs/guide.md, "Rows in host memory"). On the cpu machine it changes nothing but what counts as host_bytes. Multimaps, and
-     * other engines: 0. */
+     * alone (docs/guide.md, "Rows in host memory"). On the cpu machine it changes nothing but what
+     * counts as host_bytes. Multimaps, and other engines: 0. */
     loom_row_place row_place;
 } loom_map_config;
 
