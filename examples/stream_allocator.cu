@@ -15,6 +15,8 @@ static void *allocate(void *user, size_t bytes, size_t alignment, loom_memory_ki
     (void)user;
     if (kind == LOOM_MEMORY_HOST)
         return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    if (kind == LOOM_MEMORY_PINNED) /* rows in host memory (config.row_place) */
+        return cudaMallocHost(&memory, bytes) == cudaSuccess ? memory : NULL;
     /* The pool aligns to 256 bytes. Every stream may use the memory once the allocation has happened in this one. */
     if (cudaMallocAsync(&memory, bytes, (cudaStream_t)stream) != cudaSuccess)
         return NULL;
@@ -27,6 +29,8 @@ static void release(void *user, void *memory, size_t bytes, loom_memory_kind kin
     (void)bytes;
     if (kind == LOOM_MEMORY_HOST)
         free(memory);
+    else if (kind == LOOM_MEMORY_PINNED)
+        cudaFreeHost(memory);
     else
         cudaFreeAsync(memory, (cudaStream_t)stream);
 }

@@ -211,3 +211,61 @@ TEST(test_cuda_streams_concurrent_reads, .timeout_seconds = 180)
         loom_context_destroy(context);
     }
 }
+
+/* Rows in host memory: a batch that goes directly is still under way in one stream when a larger one is streamed in
+ * another. Streaming takes whole windows of rows to the device and back, so it must wait, or the rows that the first
+ * batch wrote meanwhile are lost. */
+TEST(test_cuda_streams_and_streamed_rows, .timeout_seconds = 180)
+{
+    need_cuda();
+    enum { SMALL = 20000, LARGE = 100000, ROUNDS = 8, DELAYS = 30, DELAYING = 1 << 21 };
+    loom_context *context = cuda_context_create(t, 0);
+    const uint64_t n = SMALL + LARGE;
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    config.key_bytes = config.value_bytes = 8;
+    config.capacity = n;
+    config.growth = 0;
+    config.row_place = LOOM_ROWS_IN_HOST_MEMORY;
+    loom_map *map = make_map_from(context, &config), *other = map_of(context, 8, 8, DELAYING, 0);
+    batch b = make_batch_of(8, 8, DELAYING);
+    fill_distinct(&b, 1, 0);
+    placed keys = place(context, CUDA_DEVICE, b.keys, DELAYING * 8);
+    placed values = place(context, CUDA_DEVICE, b.values, DELAYING * 8);
+    placed found = place(context, CUDA_DEVICE, b.values, DELAYING * 8);
+    loom_result *results = cuda_memory_create(CUDA_PINNED, 4 * sizeof *results);
+    loom_stream first = cuda_stream_create(), second = cuda_stream_create();
+    uint64_t *answers = test_allocate(n * sizeof *answers);
+    const unsigned char *large_keys = (unsigned char *)keys.at + SMALL * 8;
+    const unsigned char *large_values = (unsigned char *)values.at + SMALL * 8;
+    for (int round = 0; round < ROUNDS; round++) {
+        test_note("round %d", round);
+        for (int i = 0; i < DELAYS; i++)
+            CHECK_OK(loom_map_find(other, keys.at, DELAYING, found.at, NULL, NULL, results + 2, first));
+        CHECK_OK(loom_map_set_row_route(map, LOOM_ROW_ROUTE_DIRECT));
+        CHECK_OK(loom_map_insert(map, keys.at, values.at, SMALL, LOOM_KEEP, NULL, results, first));
+        CHECK_OK(loom_map_set_row_route(map, LOOM_ROW_ROUTE_STREAMED));
+        CHECK_OK(loom_map_insert(map, large_keys, large_values, LARGE, LOOM_KEEP, NULL, results + 1, second));
+        cuda_stream_wait(first);
+        cuda_stream_wait(second);
+        CHECK_EQ(results[0].ok, SMALL);
+        CHECK_EQ(results[1].ok, LARGE);
+        loom_result result = {0};
+        CHECK_OK(loom_map_find(map, keys.at, n, found.at, NULL, NULL, &result, NULL));
+        CHECK_EQ(result.ok, n);
+        CHECK_OK(loom_array_copy(context, answers, found.at, n * 8, NULL));
+        CHECK_BYTES(answers, b.values, n * 8);
+        checked_verify(map);
+        CHECK_OK(loom_map_clear(map, NULL, NULL));
+    }
+    cuda_stream_destroy(first);
+    cuda_stream_destroy(second);
+    cuda_memory_destroy(CUDA_PINNED, results);
+    take_back(context, &found, NULL);
+    take_back(context, &keys, NULL);
+    take_back(context, &values, NULL);
+    free_batch(&b);
+    free(answers);
+    loom_map_destroy(map);
+    loom_map_destroy(other);
+    loom_context_destroy(context);
+}

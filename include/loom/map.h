@@ -31,7 +31,8 @@
  *       and stats wait for all writers.
  *     - These run alone: build, clear, erase_if, reserve, shrink, calls with LOOM_IN_ORDER or
  *       LOOM_BY_PARTITION, large inserts (loom_map_insert), in perfect tables every call that may
- *       store keys, and in multimaps every call that writes.
+ *       store keys, in multimaps every call that writes, and in tables with rows in host memory
+ *       every update, and insertions and accumulations of 32,768 keys or more.
  *     - A call that might grow the table runs alone. An insertion first waits and counts the stored
  *       keys. If the batch still may not fit, the call is synchronous. An insertion might grow the
  *       table if its n keys, plus all keys given to the table before, exceed the capacity. A build

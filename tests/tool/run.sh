@@ -178,7 +178,8 @@ ranged --value-bytes 'a number of bytes from 1 to 65536' 1 65536 0 65537
 ranged --lanes '0, 1, 2, 4 or 8' 0 8 3 16
 ranged --n 'a number of keys from 1 to 2^31 such as 2^22 or 1M' 1 2^31 0 2^32 tour
 ranged --seed 'a number from 0 to 2^64 - 1' 0 18446744073709551615 - 18446744073709551616 tour
-refused tool_range_nothing_after 'Name at least one case: limits, map, perfect, filter, multi, threads, widths, stadium.' bench --n 1
+refused tool_range_nothing_after \
+    'Name at least one case: limits, map, perfect, filter, multi, threads, widths, stadium.' bench --n 1
 refused tool_range_no_value '--repeat wants a number from 1 to 1000 after it.' bench map --repeat
 
 many=$(printf '0.5,%.0s' {1..31})0.5

@@ -15,7 +15,8 @@
  * 0.95.
  *
  * How machines keep many keys in flight, and what was measured: machines/cpu/rows/cpu_rows_simd.h,
- * machines/cuda/rows/cuda_rows_find.cu, cuda_rows_write.cuh and cuda_strings_find.cu.
+ * machines/cuda/rows/cuda_rows_find.cu, cuda_rows_write.cuh, cuda_strings_find.cu; and for rows in host memory
+ * cuda_row_routes.cu.
  *
  * An entry takes 2.29 bytes of the lines and its row, both divided by the load factor: 16 + 8 bytes at load 0.8 take
  * 32.9 bytes.

@@ -2,31 +2,17 @@
  * is the best of several shapes (lanes, items in flight, cache hints), so that nothing built on the same accesses can
  * exceed it. */
 #include "core/memory.h"
+#include "machines/cuda/core/cuda_measure.cuh"
 #include "machines/cuda/core/cuda_state.cuh"
 #include "machines/cuda/core/cuda_tile.cuh"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 namespace
 {
 
 enum { THREADS = 256, REPEATS = 5 };
-
-__host__ __device__ __forceinline__ uint64_t place(uint64_t index, uint64_t range)
-{
-    uint64_t x = (index ^ 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u;
-    x ^= x >> 32;
-    x *= 0xa0761d6478bd642fu;
-    x ^= x >> 32;
-#if defined(__CUDA_ARCH__)
-    return __umul64hi(x, range);
-#else
-    return (uint64_t)((unsigned __int128)x * range >> 64);
-#endif
-}
 
 /* The cache hint of an access. */
 enum cache_hint {
@@ -86,7 +72,7 @@ __global__ void __launch_bounds__(THREADS)
 #pragma unroll
     for (int i = 0; i < items; i++) {
         uint64_t index = first + (uint64_t)i * (THREADS / lanes);
-        const unsigned char *at = memory + place(index, places) * bytes + lane * share;
+        const unsigned char *at = memory + cuda_random_place(index, places) * bytes + lane * share;
 #pragma unroll
         for (int j = 0; j < loads; j++) {
             if (index < n && share >= 16)
@@ -120,7 +106,7 @@ __global__ void __launch_bounds__(THREADS, 6)
     for (uint32_t first = 0; first < TILE_ITEMS; first += 32 / lanes) {
         uint32_t item = first + range.lane / lanes, share = 64 / lanes;
         uint64_t index = range.first + item + ((uint64_t)tile[item] << 40);
-        const unsigned char *at = memory + place(index, places) * 64 + range.lane % lanes * share;
+        const unsigned char *at = memory + cuda_random_place(index, places) * 64 + range.lane % lanes * share;
         uint64_t sum = 0;
 #pragma unroll
         for (uint32_t part = 0; part < share; part += 16) {
@@ -145,7 +131,7 @@ __global__ void __launch_bounds__(THREADS) swap_kernel(unsigned char *memory, ui
 #pragma unroll
     for (int i = 0; i < items; i++, index += THREADS)
         if (index < n)
-            atomicCAS((unsigned long long *)memory + place(index, places), 0ull, 0ull);
+            atomicCAS((unsigned long long *)memory + cuda_random_place(index, places), 0ull, 0ull);
 }
 
 /* `streams`: loads and stores carry the hint that the data will not be needed again. */
@@ -270,7 +256,7 @@ __global__ void __launch_bounds__(THREADS)
 #pragma unroll
     for (int k = 0; k < items; k++) {
         const uint64_t i = first + (uint64_t)k * THREADS;
-        const unsigned char *at = memory + (i * apart + place(i, apart)) * bytes;
+        const unsigned char *at = memory + (i * apart + cuda_random_place(i, apart)) * bytes;
 #pragma unroll
         for (int from = 0; from < bytes && i < n; from += 8)
             sum += *(const uint64_t *)(at + from);
@@ -292,30 +278,6 @@ template <int bytes> cudaError_t try_ordered(measurement *m)
     });
 }
 
-/* What a host thread copies of a gather. */
-struct gather_work {
-    const unsigned char *memory;
-    unsigned char *to;
-    uint64_t places, each; /* places in memory; accesses of a task */
-    uint32_t bytes, ahead;
-};
-
-void gather_some(void *argument, uint64_t task)
-{
-    const gather_work *work = (const gather_work *)argument;
-    for (uint64_t i = task * work->each; i < (task + 1) * work->each; i++) {
-        __builtin_prefetch(work->memory + place(i + work->ahead, work->places) * work->bytes, 0, 0);
-        memcpy(work->to + i * work->bytes, work->memory + place(i, work->places) * work->bytes, work->bytes);
-    }
-}
-
-double seconds_now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
 cudaError_t try_gathers(measurement *m)
 {
     const uint64_t n = (uint64_t)1 << 24, each = 1 << 14;
@@ -323,11 +285,12 @@ cudaError_t try_gathers(measurement *m)
     if (to == NULL)
         return cudaErrorMemoryAllocation;
     for (uint32_t ahead = 16; ahead <= 64; ahead *= 2) {
-        gather_work work = {m->memory, to, m->bytes / m->limit->access_bytes, each, m->limit->access_bytes, ahead};
+        cuda_random_gather work = {m->memory, to, m->bytes / m->limit->access_bytes, each, m->limit->access_bytes,
+                                   ahead};
         for (int i = 0; i <= REPEATS / 2; i++) {
-            const double begin = seconds_now();
-            m->host->ops->host_parallel(m->host, n / each, gather_some, &work);
-            const double rate = (double)n / (seconds_now() - begin);
+            const double begin = cuda_seconds();
+            m->host->ops->host_parallel(m->host, n / each, cuda_gather_at_random, &work);
+            const double rate = (double)n / (cuda_seconds() - begin);
             if (i > 0 && rate > m->limit->rate) {
                 m->limit->rate = rate;
                 snprintf(m->limit->shape, sizeof m->limit->shape, "all host threads, distance %u", (unsigned)ahead);

@@ -1,9 +1,7 @@
 /* How fast rows in host memory are reached: measured when the first large batch comes to a table that is large enough,
  * and again for a table MUCH_LARGER times as large. Takes some 20 ms. */
 #include "machines/cuda/core/cuda_call.cuh"
-
-#include <string.h>
-#include <time.h>
+#include "machines/cuda/core/cuda_measure.cuh"
 
 namespace
 {
@@ -20,18 +18,10 @@ enum {
     MUCH_LARGER = 4
 };
 
-__host__ __device__ uint64_t mixed(uint64_t i)
+/* Where row i of the measurement lies: anywhere, or in order, `apart` rows from the one before on average. */
+__device__ __forceinline__ uint64_t place_of(uint64_t i, uint64_t rows, uint64_t apart)
 {
-    uint64_t x = (i ^ 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u;
-    x ^= x >> 32;
-    return x * 0xa0761d6478bd642fu;
-}
-
-/* Where row i of the measurement lies; `rows` rows are in memory, `apart` of them from one to the next in order. */
-__host__ __device__ uint64_t place_of(uint64_t i, uint64_t rows, uint64_t apart)
-{
-    const uint64_t at = apart > 0 ? i * apart + mixed(i) % apart : mixed(i);
-    return at % rows;
+    return apart > 0 ? (i * apart + cuda_random_place(i, apart)) % rows : cuda_random_place(i, rows);
 }
 
 __global__ void __launch_bounds__(THREADS)
@@ -42,36 +32,14 @@ __global__ void __launch_bounds__(THREADS)
         to[i % (COPIED_BYTES / ROW)] = rows[place_of(i, in_memory, apart)];
 }
 
-struct gather {
-    const unsigned char *rows;
-    uint64_t in_memory;
-    unsigned char *to;
-};
-
-void gather_some(void *argument, uint64_t index)
-{
-    const gather *task = (const gather *)argument;
-    for (uint64_t i = index * TASK_ROWS; i < (index + 1) * TASK_ROWS; i++) {
-        __builtin_prefetch(task->rows + place_of(i + AHEAD, task->in_memory, 0) * ROW, 0, 0);
-        memcpy(task->to + i * ROW, task->rows + place_of(i, task->in_memory, 0) * ROW, ROW);
-    }
-}
-
-double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
 /* Seconds of work(), once it has run before. */
 template <class work_type> cudaError_t time_of(work_type work, cudaStream_t stream, double *seconds)
 {
     for (int i = 0; i < 2; i++) {
-        const double begin = now();
+        const double begin = cuda_seconds();
         RETURN_IF_CUDA_FAILED(work());
         RETURN_IF_CUDA_FAILED(cudaStreamSynchronize(stream));
-        *seconds = now() - begin;
+        *seconds = cuda_seconds() - begin;
     }
     return cudaSuccess;
 }
@@ -93,10 +61,10 @@ cudaError_t measure(cuda_state *cuda, const unsigned char *rows, uint64_t bytes,
     RETURN_IF_CUDA_FAILED(time_of(
         [&] { return cudaMemcpyAsync(device, rows, COPIED_BYTES, cudaMemcpyDefault, stream); }, stream, &seconds));
     rates->copied = (double)COPIED_BYTES / seconds;
-    gather task = {rows, in_memory, host};
+    cuda_random_gather task = {rows, host, in_memory, TASK_ROWS, ROW, AHEAD};
     RETURN_IF_CUDA_FAILED(time_of(
         [&] {
-            cuda->host->ops->host_parallel(cuda->host, GATHERED_ROWS / TASK_ROWS, gather_some, &task);
+            cuda->host->ops->host_parallel(cuda->host, GATHERED_ROWS / TASK_ROWS, cuda_gather_at_random, &task);
             return cudaSuccess;
         },
         stream, &seconds));

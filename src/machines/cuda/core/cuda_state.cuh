@@ -39,6 +39,7 @@
  *   cuda_stage.cu        staging memory for host arrays, scratch memory for scans
  *   cuda_rows.cu         selects, takes and puts back rows of arrays, of any width
  *   cuda_row_rates.cu    how fast rows in host memory are reached
+ *   cuda_measure.cuh     what measurements of the link share
  *   cuda_sketch.cu       sketches the keys of a batch
  *   cuda_hash.cu         hashes of keys
  *   cuda_strings.cu      references to byte strings; copies of strings

@@ -61,12 +61,24 @@ inline row_window row_window_of(const loom__rows_view *table, const row_arrays &
     return window;
 }
 
-inline cudaError_t window_bring(const row_window &window, cudaStream_t stream)
+/* Copies the rows between the buffers and their home. */
+inline cudaError_t window_copy(const row_window &window, bool comes, cudaStream_t stream)
 {
     for (int i = 0; i < window.count; i++)
-        RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(window.pieces[i].buffer, window.pieces[i].home, window.pieces[i].bytes,
-                                              cudaMemcpyDefault, stream));
+        RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(comes ? window.pieces[i].buffer : window.pieces[i].home,
+                                              comes ? window.pieces[i].home : window.pieces[i].buffer,
+                                              window.pieces[i].bytes, cudaMemcpyDefault, stream));
     return cudaSuccess;
+}
+
+inline cudaError_t window_bring(const row_window &window, cudaStream_t stream)
+{
+    return window_copy(window, true, stream);
+}
+
+inline cudaError_t window_take_home(const row_window &window, cudaStream_t stream)
+{
+    return window_copy(window, false, stream);
 }
 
 /* In place of window_bring, if the window has no keys. */
@@ -74,14 +86,6 @@ inline cudaError_t window_zero(const row_window &window, cudaStream_t stream)
 {
     for (int i = 0; i < window.count; i++)
         RETURN_IF_CUDA_FAILED(cudaMemsetAsync(window.pieces[i].buffer, 0, window.pieces[i].bytes, stream));
-    return cudaSuccess;
-}
-
-inline cudaError_t window_take_home(const row_window &window, cudaStream_t stream)
-{
-    for (int i = 0; i < window.count; i++)
-        RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(window.pieces[i].home, window.pieces[i].buffer, window.pieces[i].bytes,
-                                              cudaMemcpyDefault, stream));
     return cudaSuccess;
 }
 

@@ -8,6 +8,7 @@
  *                          cuda_strings_write.cu for byte strings
  *   cuda_rows_in_order.cu  inserts batches in order (LOOM_IN_ORDER)
  *   cuda_row_routes.cu     calls on tables with rows in host memory: four ways to reach them
+ *   cuda_row_groups.cuh    sorts the items of a batch by their places
  *   cuda_row_gather.cu     the way that host threads gather rows
  *   cuda_row_moves.cu      moves such tables into others
  *   cuda_row_windows.cuh   parts of such tables on the device
