@@ -71,7 +71,8 @@ static unsigned char *random_bytes(test_run *t, size_t bytes)
 
 /* Takes rows out of an array and puts them back. `place`: where the array with all rows lies. The other array is in the
  * machine's memory. */
-static void move_rows(test_run *t, loom_context *context, uint32_t width, size_t shift, int place)
+static void move_rows(test_run *t, loom_context *context, uint32_t width, size_t shift, int place,
+                      uint32_t number_bytes)
 {
     loom__machine *machine = context->machine;
     const uint64_t n = width <= 100 ? 20011 : width <= 4096 ? 5003 : width <= 40000 ? 61 : 7, count = n / 3;
@@ -86,10 +87,13 @@ static void move_rows(test_run *t, loom_context *context, uint32_t width, size_t
         numbers[i] = other;
     }
     test_note("%u bytes, shifted by %zu, place %d", width, shift, place);
-    bytes_at rows = make_bytes(context, OF_MACHINE, numbers, count * sizeof *numbers, 0);
+    void *given = test_allocate(count * number_bytes);
+    for (uint64_t i = 0; i < count; i++)
+        set_word(given, number_bytes, i, numbers[i]);
+    bytes_at rows = make_bytes(context, OF_MACHINE, given, count * number_bytes, 0);
     bytes_at from = make_bytes(context, place, all, all_bytes, shift);
     bytes_at to = make_bytes(context, OF_MACHINE, some, some_bytes, shift);
-    CHECK_OK(machine->ops->take_rows(machine, to.at, from.at, width, (const uint64_t *)rows.at, count, NULL));
+    CHECK_OK(machine->ops->take_rows(machine, to.at, from.at, width, rows.at, number_bytes, count, NULL));
     unsigned char *taken = test_allocate(some_bytes + 1);
     for (uint64_t i = 0; i < count; i++)
         memcpy(taken + i * width, all + numbers[i] * width, width);
@@ -97,12 +101,13 @@ static void move_rows(test_run *t, loom_context *context, uint32_t width, size_t
     check_bytes_at(&from, all);
     /* Puts other rows back. The rows between them do not change. */
     CHECK_OK(loom_array_copy(context, to.at, some, some_bytes, NULL));
-    CHECK_OK(machine->ops->put_rows(machine, from.at, to.at, width, (const uint64_t *)rows.at, count, NULL));
+    CHECK_OK(machine->ops->put_rows(machine, from.at, to.at, width, rows.at, number_bytes, count, NULL));
     for (uint64_t i = 0; i < count; i++)
         memcpy(all + numbers[i] * width, some + i * width, width);
     check_bytes_at(&from, all);
-    CHECK_OK(machine->ops->take_rows(machine, to.at, from.at, width, (const uint64_t *)rows.at, 0, NULL));
+    CHECK_OK(machine->ops->take_rows(machine, to.at, from.at, width, rows.at, number_bytes, 0, NULL));
     free(taken);
+    free(given);
     free_bytes(&rows);
     free_bytes(&from);
     free_bytes(&to);
@@ -118,7 +123,7 @@ static void move_all_widths(test_run *t, loom_context *context, int places)
     for (uint32_t w = 0; w < sizeof widths / sizeof *widths; w++)
         for (uint32_t s = 0; s < sizeof shifts / sizeof *shifts; s++)
             for (int place = 0; place < places; place++)
-                move_rows(t, context, widths[w], shifts[s], place);
+                move_rows(t, context, widths[w], shifts[s], place, (w + s) % 2 ? 4 : 8);
 }
 
 TEST(test_machine_rows_of_any_width, .timeout_seconds = 180)
@@ -133,7 +138,7 @@ TEST(test_cuda_rows_of_any_width, .timeout_seconds = 300)
     need_cuda();
     loom_context *context = cuda_context_create(t, 0);
     move_all_widths(t, context, 3);
-    move_rows(t, context, 17 << 20, 1, ON_HOST); /* a row is wider than the staging buffer */
+    move_rows(t, context, 17 << 20, 1, ON_HOST, 8); /* a row is wider than the staging buffer */
     loom_context_destroy(context);
 }
 

@@ -258,8 +258,9 @@ typedef enum loom_feature {
     /* loom_map_view_begin with all other accesses, which write; multimaps: with LOOM_VIEW_INSERT */
     LOOM_FEATURE_WRITING_VIEWS = 17,
     LOOM_FEATURE_ERASE_IF = 18,
-    LOOM_FEATURE_LISTS = 19,  /* loom_map_find_counts, loom_map_find_all, loom_map_erase_pairs */
-    LOOM_FEATURE_STRINGS = 20 /* LOOM_VARIABLE: keys or values that are byte strings */
+    LOOM_FEATURE_LISTS = 19,   /* loom_map_find_counts, loom_map_find_all, loom_map_erase_pairs */
+    LOOM_FEATURE_STRINGS = 20, /* LOOM_VARIABLE: keys or values that are byte strings */
+    LOOM_FEATURE_APPLY = 21    /* loom_map_apply */
 } loom_feature;
 
 /* Returns OK if tables of this type and engine offer the feature on the context's machine.

@@ -391,6 +391,48 @@ LOOM_API loom_status loom_map_contains(loom_map *map, const void *keys, uint64_t
 LOOM_API loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n, uint8_t *status, loom_result *result,
                                     loom_stream stream);
 
+/* ---- Mixed batches --------------------------------------------------------------------------- */
+
+/* What a row of loom_map_apply does, and its status. */
+typedef enum loom_operation {
+    LOOM_APPLY_FIND = 0,      /* looks the key up: OK or NOT_FOUND */
+    LOOM_APPLY_INSERT = 1,    /* stores the pair if the key is absent: OK, EXISTS or FULL */
+    LOOM_APPLY_OVERWRITE = 2, /* stores the pair in any case: OK (stored as new), EXISTS or FULL */
+    LOOM_APPLY_UPDATE = 3,    /* gives a new value to a key that is present: OK or NOT_FOUND */
+    LOOM_APPLY_ERASE = 4,     /* erases the key: OK or NOT_FOUND */
+    LOOM_APPLY_ADD = 5        /* adds a number as LOOM_COMBINE_ADD does, or stores it: OK (stored), EXISTS or FULL */
+} loom_operation;
+
+/* Runs a batch in which each row says what it does.
+ *   operations  [n] of one byte: loom_operation
+ *   keys        [n] of key_bytes
+ *   values      [n] of value_bytes, read by rows that store or add; NULL for a set, or if no row does.
+ *               ADD: unsigned or signed numbers as wide as the values
+ *   flags       0, or LOOM_IN_ORDER
+ *   found       [n] of value_bytes, optional: the value that a FIND finds; zero if it finds none.
+ *               Elements of other rows are left as they are. NULL for a set
+ *   status      [n], optional: as loom_operation says
+ *   - Order. With flags 0 the outcome is as if the operations had come in some order. The library
+ *     chooses the one that costs least: rows of a kind go together. With LOOM_IN_ORDER rows with
+ *     equal keys come in the order of the batch.
+ *   - A key for which there is no room is refused as a whole: its rows that would store it get
+ *     FULL, the others find it absent.
+ *   - Multimaps have FIND (any value of the key; in order the newest of the batch), INSERT (one more
+ *     value) and ERASE (all values). Sets have FIND, INSERT, OVERWRITE (which is INSERT) and ERASE.
+ *   - Memory   temporary memory: some 5 bytes for each row, and a copy of its key and value; in
+ *              order some 40 bytes for each row (cuda machine: 100), and twice its key and value.
+ *              If memory is short, the batch goes in parts. Memory for growth, as loom_map_insert
+ *   - Runs     synchronous; alone
+ *   - Status   FULL: as in loom_map_build; INVALID_ARGUMENT: also an operation that is none of the
+ *              above, or values are NULL but needed; UNSUPPORTED: perfect tables, byte strings, an
+ *              operation that the type of table does not have, ADD with other widths than 4 and 8;
+ *              OUT_OF_MEMORY: result->keys rows are done, the sentence tells how many */
+LOOM_API loom_status loom_map_apply(loom_map *map, const uint8_t *operations, const void *keys, const void *values,
+                                    uint64_t n, uint32_t flags, void *found, uint8_t *status, loom_result *result,
+                                    loom_stream stream);
+
+/* ---- Erase by value -------------------------------------------------------------------------- */
+
 /* Erases all pairs whose value lies in a range: values that are not below *least and not above
  * *most. One pass reads every slot of the table once, whatever the range is.
  *   number   the type of the values, which has value_bytes. Counts are LOOM_NUMBER_U32 or U64. A

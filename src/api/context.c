@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "api/context.h"
+#include "api/map_apply.h"
 #include "api/module.h"
 #include "api/struct_size.h"
 #include "core/error.h"
@@ -131,6 +132,8 @@ static loom_status table_supports(loom_type type, const loom__engine *engine, lo
                     engine->name);
     RETURN_ERROR_IF(views && engine->view_layout == 0, LOOM_UNSUPPORTED,
                     "the %s engine has no device views; use the bulk calls, or another engine", engine->name);
+    if (feature == LOOM_FEATURE_APPLY)
+        return loom__apply_check_engine(engine);
     if (feature == LOOM_FEATURE_WRITING_VIEWS && engine->moves_keys && engine->view_writes == 0)
         return loom__engine_refuses_views(engine);
     return LOOM_OK;

@@ -199,11 +199,15 @@ loom_status loom__parts_run(loom__parts *parts, loom__map_work work, loom__batch
     loom_map *map = parts->map;
     loom__access access = parts->entered;
     int grows = 0;
-    if (takes_room(map, parts->access))
+    if (takes_room(map, parts->access)) {
         prepare_inserting(map, &access, work == loom__map_table_build, batch, &grows);
+    } else {
+        batch->row_route = map->row_route;
+        batch->alone = parts->entered == LOOM__ACCESS_ALONE;
+    }
     batch->route = &parts->route;
     const loom_status status = grows ? run_with_growth(map, work, batch) : work(map->handle.table, batch);
-    parts->wrote |= status == LOOM_OK || grows;
+    parts->wrote |= (status == LOOM_OK || grows) && parts->access != LOOM__ACCESS_FIND;
     return status;
 }
 

@@ -62,7 +62,8 @@ static loom_status count_absent_drawn(loom_map *map, const loom__batch *batch, u
     for (uint64_t i = 0; i < drawn; i++) /* at random: batches often repeat their keys at regular distances */
         numbers[i] = loom__mix64(i + 1) % batch->n;
     RETURN_IF_FAILED(machine->ops->write_table(machine, rows, numbers, drawn * sizeof *rows, batch->stream));
-    RETURN_IF_FAILED(machine->ops->take_rows(machine, keys, batch->keys, map->key_bytes, rows, drawn, batch->stream));
+    RETURN_IF_FAILED(
+        machine->ops->take_rows(machine, keys, batch->keys, map->key_bytes, rows, sizeof *rows, drawn, batch->stream));
     return count_absent(map, keys, drawn, absent, batch->stream);
 }
 

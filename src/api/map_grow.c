@@ -333,16 +333,17 @@ static loom_status take_rows(loom_map *map, const round_of_rows *last, const uin
 {
     loom__machine *machine = map->handle.context->machine;
     const loom__batch *from = &last->batch, *to = &next->batch;
-    RETURN_IF_FAILED(
-        machine->ops->take_rows(machine, (void *)to->keys, from->keys, map->key_bytes, rows, to->n, to->stream));
+    RETURN_IF_FAILED(machine->ops->take_rows(machine, (void *)to->keys, from->keys, map->key_bytes, rows, sizeof *rows,
+                                             to->n, to->stream));
     if (from->values != NULL)
         RETURN_IF_FAILED(machine->ops->take_rows(machine, (void *)to->values, from->values,
-                                                 loom__number_bytes(from->widening, map->value_bytes), rows, to->n,
-                                                 to->stream));
+                                                 loom__number_bytes(from->widening, map->value_bytes), rows,
+                                                 sizeof *rows, to->n, to->stream));
     if (next->rows == NULL)
         return LOOM_OK;
     if (last->rows != NULL)
-        return machine->ops->take_rows(machine, next->rows, last->rows, sizeof *rows, rows, to->n, to->stream);
+        return machine->ops->take_rows(machine, next->rows, last->rows, sizeof *rows, rows, sizeof *rows, to->n,
+                                       to->stream);
     return machine->ops->copy_table(machine, next->rows, rows, to->n * sizeof *rows, to->stream);
 }
 
@@ -471,11 +472,11 @@ static loom_status tell(loom_map *map, const loom__batch *whole, const round_of_
     loom__machine *machine = map->handle.context->machine;
     const loom__batch *part = &round->batch;
     if (round->rows != NULL && whole->status != NULL)
-        RETURN_IF_FAILED(
-            machine->ops->put_rows(machine, whole->status, part->status, 1, round->rows, part->n, whole->stream));
+        RETURN_IF_FAILED(machine->ops->put_rows(machine, whole->status, part->status, 1, round->rows,
+                                                sizeof *round->rows, part->n, whole->stream));
     if (round->rows != NULL && whole->found_values != NULL)
         RETURN_IF_FAILED(machine->ops->put_rows(machine, whole->found_values, part->found_values, map->value_bytes,
-                                                round->rows, part->n, whole->stream));
+                                                round->rows, sizeof *round->rows, part->n, whole->stream));
     return LOOM_OK;
 }
 

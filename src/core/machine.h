@@ -7,14 +7,15 @@
 
 #include "core/access.h"
 #include "core/key_sketch.h"
+#include "core/operations.h"
 #include "core/strings.h"
 #include "loom/loom.h"
 
 enum {
-    /* Changes whenever this header, access.h, batch.h, combine.h, kernels.h, key_sketch.h, strings.h, totals.h, an
-     * engine's *_layout.h or a header that these include changes: their structs cross between the library and a
-     * module. */
-    LOOM__MACHINE_INTERFACE = 31
+    /* Changes whenever this header, access.h, batch.h, combine.h, kernels.h, key_sketch.h, operations.h, strings.h,
+     * totals.h, an engine's *_layout.h or a header that these include changes: their structs cross between the library
+     * and a module. */
+    LOOM__MACHINE_INTERFACE = 32
 };
 
 typedef struct loom__order loom__order;
@@ -77,19 +78,21 @@ typedef struct loom__machine_ops {
     loom_status (*pinned_create)(loom__machine *machine, size_t bytes, void **memory);
     void (*pinned_destroy)(loom__machine *machine, void *memory);
 
-    /* Select, take and put rows of arrays by row number. They wait.
+    /* Select, take and put rows of arrays by row number. select_rows waits; the others wait unless all arrays are where
+     * the machine works.
      *   select_rows  writes to `rows` the numbers of the rows with status `wanted`, ascending, at most `room`. *count
      *                is how many rows have this status
      *   take_rows    to[i] = from[rows[i]]
      *   put_rows     to[rows[i]] = from[i]
-     * `status`, the `from` of take_rows and the `to` of put_rows belong to a call and may lie wherever a call's arrays
-     * may. The other arrays are table or temporary memory. */
+     * Row numbers have `number_bytes` bytes, 4 or 8; those of select_rows 8. `status`, the `from` of take_rows and the
+     * `to` of put_rows belong to a call and may lie wherever a call's arrays may. The other arrays are table or
+     * temporary memory. */
     loom_status (*select_rows)(loom__machine *machine, const uint8_t *status, uint8_t wanted, uint64_t n,
                                uint64_t *rows, uint64_t room, uint64_t *count, loom_stream stream);
-    loom_status (*take_rows)(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
-                             uint64_t count, loom_stream stream);
-    loom_status (*put_rows)(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
-                            uint64_t count, loom_stream stream);
+    loom_status (*take_rows)(loom__machine *machine, void *to, const void *from, uint32_t width, const void *rows,
+                             uint32_t number_bytes, uint64_t count, loom_stream stream);
+    loom_status (*put_rows)(loom__machine *machine, void *to, const void *from, uint32_t width, const void *rows,
+                            uint32_t number_bytes, uint64_t count, loom_stream stream);
 
     /* Makes *sketch the sketch of n keys of any width; LOOM_VARIABLE: of n loom__string. The keys may lie wherever a
      * call's arrays may. Waits. */
@@ -125,6 +128,27 @@ typedef struct loom__machine_ops {
     /* Whether the machine reads this array of a call where it lies. Otherwise the bytes of strings are copied to
      * temporary memory first. NULL: it reads all memory, and temporary memory is host memory. */
     int (*reaches)(loom__machine *machine, const void *array);
+
+    /* Batches of operations (core/operations.h), of fewer than 2^32 rows. They wait.
+     *   sort_operations  writes to `rows` the numbers of all rows, those with operation 0 first, then those with 1 and so
+     *                    on, ascending for each operation. counts[o]: how many rows have operation o;
+     *                    counts[LOOM__OPERATIONS]: how many have none of these, which come last. `rows` may be NULL
+     *   sort_hashes      sorts n hashes, and writes to `rows` the numbers of their rows; ascending where hashes are equal
+     *   group_rows       numbers the keys of rows that are sorted by hash: groups[i] for the row at place i. firsts[g]:
+     *                    the first row of key g. *distinct: how many there are. *collide: rows with equal hashes have
+     *                    different keys; all else is undefined then
+     *   run_sequences    answers all rows, and finds what is left to do. counts[s]: rows with status s
+     * `operations` of sort_operations may lie wherever a call's arrays may; counts, distinct and collide are on the host. All
+     * other arrays lie where the machine works. */
+    loom_status (*sort_operations)(loom__machine *machine, const uint8_t *operations, uint64_t n, uint32_t *rows,
+                                   uint64_t counts[LOOM__OPERATIONS + 1], loom_stream stream);
+    loom_status (*sort_hashes)(loom__machine *machine, uint64_t *hashes, uint64_t n, uint32_t *rows,
+                               loom_stream stream);
+    loom_status (*group_rows)(loom__machine *machine, const uint64_t *hashes, const uint32_t *rows, const void *keys,
+                              uint32_t key_bytes, uint64_t n, uint32_t *groups, uint32_t *firsts, uint64_t *distinct,
+                              int *collide, loom_stream stream);
+    loom_status (*run_sequences)(loom__machine *machine, const loom__sequences *all,
+                                 uint64_t counts[LOOM__APPLIED_STATUSES], loom_stream stream);
 } loom__machine_ops;
 
 extern const loom__machine_ops loom__cpu_machine;

@@ -5,6 +5,7 @@
 #include "machines/cpu/core/cpu_hash.h"
 #include "machines/cpu/core/cpu_limits.h"
 #include "machines/cpu/core/cpu_memory.h"
+#include "machines/cpu/core/cpu_operations.h"
 #include "machines/cpu/core/cpu_rows.h"
 #include "machines/cpu/core/cpu_sketch.h"
 #include "machines/cpu/core/cpu_strings.h"
@@ -201,7 +202,7 @@ static const void *kernels(const loom__machine *machine, uint32_t engine)
 static loom_status supports(loom__machine *machine, loom_feature feature)
 {
     (void)machine;
-    RETURN_ERROR_IF(feature < LOOM_FEATURE_BUILD || feature > LOOM_FEATURE_LISTS, LOOM_INVALID_ARGUMENT,
+    RETURN_ERROR_IF(feature < LOOM_FEATURE_BUILD || feature > LOOM_FEATURE_APPLY, LOOM_INVALID_ARGUMENT,
                     "feature %d is not known to this version", (int)feature);
     switch (feature) {
     case LOOM_FEATURE_VIEWS:
@@ -300,4 +301,8 @@ const loom__machine_ops loom__cpu_machine = {
     .refer_strings = loom__cpu_refer_strings,
     .place_strings = loom__cpu_place_strings,
     .copy_strings = loom__cpu_copy_strings,
+    .sort_operations = loom__cpu_sort_operations,
+    .sort_hashes = loom__cpu_sort_hashes,
+    .group_rows = loom__cpu_group_rows,
+    .run_sequences = loom__cpu_run_sequences,
 };

@@ -71,31 +71,40 @@ typedef struct movement {
     const unsigned char *from;
     uint32_t width;
     uint64_t per_piece;
-    const uint64_t *rows;
+    const void *rows; /* numbers of number_bytes */
+    uint32_t number_bytes;
     uint64_t count;
 } movement;
 
 /* Rows have any alignment. With a literal width a move becomes one load and one store. */
-LOOM_LANE void move_some(const movement *all, uint64_t piece, uint32_t width, int put)
+LOOM_LANE void move_some(const movement *all, uint64_t piece, uint32_t width, uint32_t number_bytes, int put)
 {
     const uint64_t begin = piece * all->per_piece, left = all->count - begin;
     const uint64_t end = left < all->per_piece ? all->count : begin + all->per_piece;
     for (uint64_t i = begin; i < end; i++) {
-        const uint64_t row = all->rows[i];
+        const uint64_t row = number_bytes == 4 ? ((const uint32_t *)all->rows)[i] : ((const uint64_t *)all->rows)[i];
         memcpy(all->to + (put ? row : i) * width, all->from + (put ? i : row) * width, width);
     }
 }
 
-LOOM_LANE void move_piece(const movement *all, uint64_t piece, int put)
+LOOM_LANE void move_numbered(const movement *all, uint64_t piece, uint32_t number_bytes, int put)
 {
     if (all->width == 1)
-        move_some(all, piece, 1, put);
+        move_some(all, piece, 1, number_bytes, put);
     else if (all->width == 4)
-        move_some(all, piece, 4, put);
+        move_some(all, piece, 4, number_bytes, put);
     else if (all->width == 8)
-        move_some(all, piece, 8, put);
+        move_some(all, piece, 8, number_bytes, put);
     else
-        move_some(all, piece, all->width, put);
+        move_some(all, piece, all->width, number_bytes, put);
+}
+
+LOOM_LANE void move_piece(const movement *all, uint64_t piece, int put)
+{
+    if (all->number_bytes == 4)
+        move_numbered(all, piece, 4, put);
+    else
+        move_numbered(all, piece, 8, put);
 }
 
 static void take_piece(void *argument, uint64_t piece)
@@ -116,16 +125,16 @@ static loom_status move_rows(loom__machine *machine, movement all, void (*task)(
     return LOOM_OK;
 }
 
-loom_status loom__cpu_take_rows(loom__machine *machine, void *to, const void *from, uint32_t width,
-                                const uint64_t *rows, uint64_t count, loom_stream stream)
+loom_status loom__cpu_take_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const void *rows,
+                                uint32_t number_bytes, uint64_t count, loom_stream stream)
 {
     (void)stream;
-    return move_rows(machine, (movement){to, from, width, 0, rows, count}, take_piece);
+    return move_rows(machine, (movement){to, from, width, 0, rows, number_bytes, count}, take_piece);
 }
 
-loom_status loom__cpu_put_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
-                               uint64_t count, loom_stream stream)
+loom_status loom__cpu_put_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const void *rows,
+                               uint32_t number_bytes, uint64_t count, loom_stream stream)
 {
     (void)stream;
-    return move_rows(machine, (movement){to, from, width, 0, rows, count}, put_piece);
+    return move_rows(machine, (movement){to, from, width, 0, rows, number_bytes, count}, put_piece);
 }

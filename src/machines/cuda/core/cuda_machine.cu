@@ -310,6 +310,10 @@ const loom__machine_ops cuda_machine = {
     cuda_place_strings,
     cuda_copy_strings,
     cuda_reaches,
+    cuda_sort_operations,
+    cuda_sort_hashes,
+    cuda_group_rows,
+    cuda_run_sequences,
 };
 
 /* ---- the module ---- */

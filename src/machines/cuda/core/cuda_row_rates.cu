@@ -12,7 +12,7 @@ enum {
     THREADS = 256,
     RANDOM_ROWS = 1 << 18,
     ORDERED_ROWS = 1 << 22,
-    GATHERED_ROWS = 1 << 20,
+    GATHERED_ROWS = 1 << 22, /* with 2^20, waking 16 threads took half of the time */
     TASK_ROWS = 1 << 14,
     AHEAD = 32, /* rows that a host thread prefetches */
     MUCH_LARGER = 4

@@ -139,23 +139,26 @@ void launch_move(void *to, const void *from, uint32_t width, uint32_t unit, cons
     launch(to, from, width, unit, rows, count, stream);
 }
 
+struct row_numbers {
+    const void *at; /* on the device */
+    uint32_t bytes; /* of a number: 4 or 8 */
+};
+
 /* Moves rows first .. first + count - 1 of the selection, between an array in host memory and one on the device. */
 template <bool put>
 cudaError_t move_on_host(const cuda_stage *stage, unsigned char *to, const unsigned char *from, uint32_t width,
-                         const uint64_t *rows, uint64_t first, uint64_t count, cudaStream_t stream)
+                         const row_numbers &rows, uint64_t first, uint64_t count, cudaStream_t stream)
 {
-    uint64_t *numbers = (uint64_t *)stage->pinned[0];
-    unsigned char *moved = stage->pinned[0] + count * sizeof *numbers;
-    RETURN_IF_CUDA_FAILED(
-        cudaMemcpyAsync(numbers, rows + first, count * sizeof *numbers, cudaMemcpyDeviceToHost, stream));
+    unsigned char *numbers = stage->pinned[0], *moved = numbers + count * rows.bytes;
+    RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(numbers, (const unsigned char *)rows.at + first * rows.bytes,
+                                          count * rows.bytes, cudaMemcpyDeviceToHost, stream));
     if (put)
         RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(moved, from + first * width, count * width, cudaMemcpyDefault, stream));
     RETURN_IF_CUDA_FAILED(cudaStreamSynchronize(stream));
-    for (uint64_t i = 0; i < count; i++)
-        if (put)
-            memcpy(to + numbers[i] * width, moved + i * width, width);
-        else
-            memcpy(moved + i * width, from + numbers[i] * width, width);
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t row = rows.bytes == 4 ? ((const uint32_t *)numbers)[i] : ((const uint64_t *)numbers)[i];
+        memcpy(put ? to + row * width : moved + i * width, put ? moved + i * width : from + row * width, width);
+    }
     if (!put)
         RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(to + first * width, moved, count * width, cudaMemcpyDefault, stream));
     return cudaStreamSynchronize(stream);
@@ -164,10 +167,12 @@ cudaError_t move_on_host(const cuda_stage *stage, unsigned char *to, const unsig
 /* Moves row i of the selection, which is wider than the staging buffer, by a direct copy. */
 template <bool put>
 cudaError_t move_one(const cuda_stage *stage, unsigned char *to, const unsigned char *from, uint64_t width,
-                     const uint64_t *rows, uint64_t i, cudaStream_t stream)
+                     const row_numbers &rows, uint64_t i, cudaStream_t stream)
 {
     uint64_t *number = (uint64_t *)stage->pinned[0];
-    RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(number, rows + i, sizeof *number, cudaMemcpyDeviceToHost, stream));
+    *number = 0; /* little-endian: a number of 4 bytes fills the lower half */
+    RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(number, (const unsigned char *)rows.at + i * rows.bytes, rows.bytes,
+                                          cudaMemcpyDeviceToHost, stream));
     RETURN_IF_CUDA_FAILED(cudaStreamSynchronize(stream));
     unsigned char *there = to + (put ? *number : i) * width;
     RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(there, from + (put ? i : *number) * width, width, cudaMemcpyDefault, stream));
@@ -175,10 +180,10 @@ cudaError_t move_one(const cuda_stage *stage, unsigned char *to, const unsigned 
 }
 
 template <bool put>
-loom_status move_staged(cuda_state *cuda, void *to, const void *from, uint32_t width, const uint64_t *rows,
+loom_status move_staged(cuda_state *cuda, void *to, const void *from, uint32_t width, const row_numbers &rows,
                         uint64_t count, cudaStream_t stream)
 {
-    const uint64_t fit = STAGE_BYTES / (sizeof *rows + (uint64_t)width), at_once = fit > 0 ? fit : 1;
+    const uint64_t fit = STAGE_BYTES / (rows.bytes + (uint64_t)width), at_once = fit > 0 ? fit : 1;
     unsigned char *there = (unsigned char *)to;
     const unsigned char *here = (const unsigned char *)from;
     cudaError_t error = cudaSuccess;
@@ -254,8 +259,8 @@ loom_status cuda_select_rows(loom__machine *machine, const uint8_t *status, uint
 }
 
 template <bool put>
-loom_status cuda_move_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
-                           uint64_t count, loom_stream given)
+loom_status cuda_move_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const void *rows,
+                           uint32_t number_bytes, uint64_t count, loom_stream given)
 {
     cuda_state *cuda = (cuda_state *)machine;
     cudaStream_t stream = (cudaStream_t)given;
@@ -265,13 +270,15 @@ loom_status cuda_move_rows(loom__machine *machine, void *to, const void *from, u
     ON_DEVICE(cuda);
     RETURN_IF_FAILED(cuda_locate(cuda, "an array", put ? to : from, &place));
     if (place != PLACE_DEVICE)
-        return move_staged<put>(cuda, to, from, width, rows, count, stream);
-    launch_move<put>(to, from, width, width, rows, count, stream);
-    RETURN_IF_FAILED(cuda_status(cuda_step(cudaGetLastError()), "moving rows of a batch"));
-    return cuda_status(cudaStreamSynchronize(stream), "moving rows of a batch");
+        return move_staged<put>(cuda, to, from, width, {rows, number_bytes}, count, stream);
+    if (number_bytes == 4)
+        launch_move<put>(to, from, width, width, (const uint32_t *)rows, count, stream);
+    else
+        launch_move<put>(to, from, width, width, (const uint64_t *)rows, count, stream);
+    return cuda_status(cuda_step(cudaGetLastError()), "moving rows of a batch");
 }
 
-template loom_status cuda_move_rows<false>(loom__machine *, void *, const void *, uint32_t, const uint64_t *, uint64_t,
-                                           loom_stream);
-template loom_status cuda_move_rows<true>(loom__machine *, void *, const void *, uint32_t, const uint64_t *, uint64_t,
-                                          loom_stream);
+template loom_status cuda_move_rows<false>(loom__machine *, void *, const void *, uint32_t, const void *, uint32_t,
+                                           uint64_t, loom_stream);
+template loom_status cuda_move_rows<true>(loom__machine *, void *, const void *, uint32_t, const void *, uint32_t,
+                                          uint64_t, loom_stream);

@@ -38,6 +38,7 @@
  *   cuda_filter.cuh      filters, and the list of their files
  *   cuda_stage.cu        staging memory for host arrays, scratch memory for scans
  *   cuda_rows.cu         selects, takes and puts back rows of arrays, of any width
+ *   cuda_operations.cu   batches that mix operations
  *   cuda_row_rates.cu    how fast rows in host memory are reached
  *   cuda_measure.cuh     what measurements of the link share
  *   cuda_sketch.cu       sketches the keys of a batch
@@ -441,8 +442,8 @@ loom_status cuda_select_rows(loom__machine *machine, const uint8_t *status, uint
                              uint64_t room, uint64_t *count, loom_stream stream);
 /* take_rows (`put` = false) and put_rows of the machine. */
 template <bool put>
-loom_status cuda_move_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
-                           uint64_t count, loom_stream stream);
+loom_status cuda_move_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const void *rows,
+                           uint32_t number_bytes, uint64_t count, loom_stream stream);
 
 /* to[i] = the row at from + rows[i] * unit bytes. `width` and `unit` may be anything. All arrays are on the device. */
 cudaError_t cuda_gather_rows(void *to, const void *from, uint32_t width, uint32_t unit, const uint64_t *rows,
@@ -467,6 +468,14 @@ loom_status cuda_place_strings(loom__machine *machine, const loom__string *strin
 loom_status cuda_copy_strings(loom__machine *machine, const loom__string *strings, uint64_t n, const uint64_t *places,
                               void *to, loom_stream stream);
 int cuda_reaches(loom__machine *machine, const void *array);
+loom_status cuda_sort_operations(loom__machine *machine, const uint8_t *operations, uint64_t n, uint32_t *rows,
+                                 uint64_t counts[LOOM__OPERATIONS + 1], loom_stream stream);
+loom_status cuda_sort_hashes(loom__machine *machine, uint64_t *hashes, uint64_t n, uint32_t *rows, loom_stream stream);
+loom_status cuda_group_rows(loom__machine *machine, const uint64_t *hashes, const uint32_t *rows, const void *keys,
+                            uint32_t key_bytes, uint64_t n, uint32_t *groups, uint32_t *firsts, uint64_t *distinct,
+                            int *collide, loom_stream stream);
+loom_status cuda_run_sequences(loom__machine *machine, const loom__sequences *all,
+                               uint64_t counts[LOOM__APPLIED_STATUSES], loom_stream stream);
 /* Turns n references of rows (open_stored) into references of a batch, in place. */
 cudaError_t cuda_resolve_strings(void *references, uint64_t n, const unsigned char *heap, cudaStream_t stream);
 loom_status cuda_measure_limit(loom__machine *machine, loom_limit *limit);
