@@ -1,6 +1,6 @@
 /* The internals of the cases `map` and `perfect`: one table at one load (case_map.c), the figures of perfect tables
  * (case_perfect.c), the arrays (map_arrays.c), the operations (map_ops.c), their inputs (map_input.c) and calls
- * (map_calls.c), one operation of many calls (map_churn.c), and the checks (map_check.c).
+ * (map_calls.c), operations of many calls (map_churn.c, map_apply.c), and the checks (map_check.c).
  *
  * Indices 0 to n - 1 (bench_keys.h) are the keys that may be in the table; n to 2n - 1 are never in it. Churn
  * (map_churn.c) has further keys. */
@@ -51,6 +51,7 @@ typedef struct map_bench {
     uint64_t longest_call; /* keys of the longest call, unless --batch is less */
     uint8_t *marked;       /* [n] bit r: the index is in the input, with its value of round r */
     uint64_t distinct;     /* how many indices are marked */
+    uint64_t inserted;     /* apply_apart: rows of the input that are inserted, which come first */
     uint32_t *times;       /* [n] how often each index is in the input of an accumulation or a count */
     void *found;           /* [most] values of finds; [checked] if no operation has answers */
     uint8_t *status;       /* statuses of finds; as many */
@@ -190,6 +191,7 @@ loom_status map_call_count(map_bench *bench, uint64_t at, uint64_t n, loom_resul
 loom_status map_call_update(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_overwrite(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_find(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+loom_status map_call_find_alone(map_bench *bench, uint64_t at, uint64_t n, loom_result *result); /* no statuses */
 loom_status map_call_erase(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_erase_if(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 
@@ -205,6 +207,13 @@ void map_make_churn(map_bench *bench, double hit);
 loom_status map_reset_churn(map_bench *bench);
 loom_status map_run_churn(map_bench *bench);
 void map_check_churn(map_bench *bench, bench_row *row);
+
+/* ---- Mixed batches (map_apply.c) ---- */
+
+void map_make_apart(map_bench *bench, double hit);
+loom_status map_run_apply(map_bench *bench);
+loom_status map_run_apply_in_order(map_bench *bench);
+loom_status map_run_apart(map_bench *bench);
 
 /* ---- Checks (map_check.c): errors go to the row ---- */
 
@@ -222,6 +231,9 @@ void map_check_size(map_bench *bench, bench_row *row, uint64_t expected);
 
 /* Checks that `found` has the value of every key of the input. */
 void map_check_told(map_bench *bench, bench_row *row);
+
+/* Checks that `found` has the value of every key of even index in the input, and nothing else. */
+void map_check_applied(map_bench *bench, bench_row *row);
 
 /* Checks that every marked key has a value of one of its marked rounds, and every other key that of round 0. Uses
  * `found` and `status`. */

@@ -158,6 +158,11 @@ loom_status map_call_find(map_bench *bench, uint64_t at, uint64_t n, loom_result
                          bench_at(bench->near_status, at, 1), result, NULL);
 }
 
+loom_status map_call_find_alone(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
+{
+    return loom_map_find(bench->map, keys_at(bench, at), n, found_at(bench, at), NULL, NULL, result, NULL);
+}
+
 loom_status map_call_erase(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
 {
     return loom_map_erase(bench->map, keys_at(bench, at), n, NULL, result, NULL);

@@ -184,7 +184,7 @@ static double bytes_of_churn(const map_bench *bench, double accesses)
 
 /* `insert` takes the direct way into an empty table: one random access after the other. Its rival is `build`;
  * `build_low_memory`, `build_in_order` and `build_with_status` build in other ways. `find_or_insert` finds half of its
- * keys. `accumulate` adds up and `count` counts in an empty table. `update` and `overwrite` (insert with
+ * keys. `apply`, `apply_in_order` and `apply_apart` insert half of their keys and look up the others (map_apply.c). `accumulate` adds up and `count` counts in an empty table. `update` and `overwrite` (insert with
  * LOOM_OVERWRITE) replace values of present keys. Compare `find_churned` with `find`: the same lookups of the same
  * keys. `erase_if` erases a sixteenth of the pairs, by value; its rate counts all pairs. `grow` moves a full table into
  * one of twice the capacity. `extend` inserts the last keys, as many as --more says, directly, `extend_by_partition` by
@@ -263,6 +263,44 @@ const map_op map_ops[] = {
      .reset = reset_half,
      .call = map_call_find_or_insert,
      .check = map_check_told,
+     .check_all = check_marked_present,
+     .keys_held = hold_distinct,
+     .bytes = bytes_of_find_or_insert},
+    {.name = "apply",
+     .needs = LOOM_FEATURE_APPLY,
+     .traits = MAP_OP_ANSWERS | MAP_OP_FILLS | MAP_OP_ON_HALF | MAP_OP_IF_ASKED,
+     .accesses = MAP_ACCESSES_AFTER,
+     .limit = MAP_LIMIT_HALF_SWAPS,
+     .make_input = map_make_half_present,
+     .reset = reset_half,
+     .run = map_run_apply,
+     .check = map_check_applied,
+     .check_all = check_marked_present,
+     .keys_held = hold_distinct,
+     .bytes = bytes_of_find_or_insert},
+    {.name = "apply_apart",
+     .asked_as = "apply",
+     .needs = LOOM_FEATURE_APPLY,
+     .traits = MAP_OP_ANSWERS | MAP_OP_FILLS | MAP_OP_ON_HALF | MAP_OP_IF_ASKED,
+     .accesses = MAP_ACCESSES_AFTER,
+     .limit = MAP_LIMIT_HALF_SWAPS,
+     .make_input = map_make_apart,
+     .reset = reset_half,
+     .run = map_run_apart,
+     .check = map_check_applied,
+     .check_all = check_marked_present,
+     .keys_held = hold_distinct,
+     .bytes = bytes_of_find_or_insert},
+    {.name = "apply_in_order",
+     .asked_as = "apply",
+     .needs = LOOM_FEATURE_APPLY,
+     .traits = MAP_OP_ANSWERS | MAP_OP_FILLS | MAP_OP_ON_HALF | MAP_OP_IF_ASKED,
+     .accesses = MAP_ACCESSES_AFTER,
+     .limit = MAP_LIMIT_HALF_SWAPS,
+     .make_input = map_make_half_present,
+     .reset = reset_half,
+     .run = map_run_apply_in_order,
+     .check = map_check_applied,
      .check_all = check_marked_present,
      .keys_held = hold_distinct,
      .bytes = bytes_of_find_or_insert},
