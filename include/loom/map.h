@@ -413,14 +413,15 @@ typedef enum loom_operation {
  *               Elements of other rows are left as they are. NULL for a set
  *   status      [n], optional: as loom_operation says
  *   - Order. With flags 0 the outcome is as if the operations had come in some order. The library
- *     chooses the one that costs least: rows of a kind go together. With LOOM_IN_ORDER rows with
- *     equal keys come in the order of the batch.
+ *     chooses the one that costs least: rows of a kind go together. Of several OVERWRITE rows with
+ *     equal keys, any one may be the one that is told that it stored the key. With LOOM_IN_ORDER
+ *     rows with equal keys come in the order of the batch.
  *   - A key for which there is no room is refused as a whole: its rows that would store it get
  *     FULL, the others find it absent.
  *   - Multimaps have FIND (any value of the key; in order the newest of the batch), INSERT (one more
  *     value) and ERASE (all values). Sets have FIND, INSERT, OVERWRITE (which is INSERT) and ERASE.
- *   - Memory   temporary memory: some 5 bytes for each row, and a copy of its key and value; in
- *              order some 40 bytes for each row (cuda machine: 100), and twice its key and value.
+ *   - Memory   temporary memory: a copy of all rows, unless all have the same operation; in order
+ *              some 40 bytes for each row (cuda machine: 100), and three copies of its key and value.
  *              If memory is short, the batch goes in parts. Memory for growth, as loom_map_insert
  *   - Runs     synchronous; alone
  *   - Status   FULL: as in loom_map_build; INVALID_ARGUMENT: also an operation that is none of the

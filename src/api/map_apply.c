@@ -2,9 +2,11 @@
  *
  * Some order is asked for, and the library is free to choose it: all rows of one kind, then all of the next. Rows of a
  * kind are copied side by side and go to the table as any batch of that kind. So every engine and every machine has
- * mixed batches, each kind goes the way that is fastest for it, and tables grow as for any insertion. What it costs
- * beside the calls themselves are the copies: for n rows, their kinds are read twice, and 4 bytes written for each; then
- * keys, and the values of rows that store some, are read and written once more, as are the answers.
+ * mixed batches, each kind goes the way that is fastest for it, and tables grow as for any insertion.
+ *
+ * What it costs beside the calls themselves are the copies. The operations are read four times: to check and to count
+ * them, and where rows go and come back. Keys and values are read and written once more, as are the answers. For pairs
+ * of 4 + 4 bytes, half of them insertions and half lookups, this makes 22 bytes for each row, in order of addresses.
  *
  * Erasures come first, since they make room, and lookups last. */
 #include "api/map_apply.h"
@@ -14,10 +16,14 @@
 #include "core/memory.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const uint64_t MOST_AT_ONCE = (uint64_t)1 << 31; /* row numbers have 32 bits */
 static const uint64_t MOST_BROUGHT = (uint64_t)1 << 24; /* rows of arrays that the machine does not reach */
 static const uint64_t MOST_IN_ORDER = (uint64_t)1 << 24;
+
+/* The rows of a kind begin at a multiple of this, so that kernels read them in pieces of 16 bytes. */
+enum { KIND_ALIGNMENT = 64 };
 
 /* ---- kinds ---- */
 
@@ -41,16 +47,16 @@ static const kind_of_call kinds[LOOM__OPERATIONS] = {
 static const uint8_t sequence[LOOM__OPERATIONS] = {LOOM_APPLY_ERASE,     LOOM_APPLY_UPDATE, LOOM_APPLY_INSERT,
                                                    LOOM_APPLY_OVERWRITE, LOOM_APPLY_ADD,    LOOM_APPLY_FIND};
 
-/* The rows of a part by kind, and room to copy the rows of one kind. */
+/* The rows of a part in the order of their kinds. Rows of kind k are order.firsts[k] and those behind it. */
 typedef struct sorted_part {
     const loom__application *part;
-    uint32_t *rows; /* [n]; those of kind k from firsts[k] on */
-    uint64_t counts[LOOM__OPERATIONS + 1];
-    uint64_t firsts[LOOM__OPERATIONS + 1];
-    const unsigned char *keys, *values; /* where the machine reaches them */
-    unsigned char *memory;
-    uint64_t bytes;
-    unsigned char *own_keys, *own_values, *own_status; /* of one kind; own_values: also those that are found */
+    loom__kind_order order;
+    uint64_t counts[LOOM__KINDS];
+    unsigned char *places_memory, *memory;
+    uint64_t places_bytes, bytes;
+    const unsigned char *from_keys, *from_values; /* as they come, where the machine reaches them */
+    unsigned char *keys, *values, *status;        /* in order. `values`: also those that are found; NULL: nobody asks */
+    unsigned char *to_status, *to_found;          /* answers as they go, where the machine reaches them */
 } sorted_part;
 
 int loom__apply_brings(const loom__application *part, const void *array)
@@ -70,86 +76,134 @@ loom_status loom__apply_bring(const loom__application *part, const unsigned char
     return LOOM_OK;
 }
 
-/* Rows of the most frequent kind that takes values (or of any kind). */
-static uint64_t most_of(const sorted_part *sorted, int takes_values)
+/* The kind that all rows have, or LOOM__KINDS if they differ. */
+static uint32_t only_kind(const uint64_t counts[LOOM__KINDS], uint64_t n)
 {
-    uint64_t most = 0;
+    uint32_t kind = 0;
+    while (kind < LOOM__KINDS && counts[kind] < n)
+        kind++;
+    return kind;
+}
+
+/* Counts the rows of each kind, and finds out where they go. */
+static loom_status count_rows(sorted_part *sorted)
+{
+    const loom__application *part = sorted->part;
+    loom__machine *machine = part->map->handle.context->machine;
+    const unsigned char *operations = part->operations;
+    const int known = part->counts != NULL;
+    uint64_t bytes = 0;
+    const uint64_t places = loom__apply_place(&bytes, loom__kind_places(part->n), sizeof *sorted->order.places),
+                   brought = loom__apply_place(&bytes, loom__apply_brings(part, operations) ? part->n : 0, 1);
+    sorted->places_memory = loom__allocate(&machine->allocator, bytes, LOOM_MEMORY_TEMPORARY, part->stream);
+    if (sorted->places_memory == NULL)
+        return LOOM_OUT_OF_MEMORY;
+    sorted->places_bytes = bytes;
+    RETURN_IF_FAILED(loom__apply_bring(part, &operations, 1, sorted->places_memory + brought));
+    sorted->order.operations = operations;
+    sorted->order.n = part->n;
+    sorted->order.places = (uint32_t *)(void *)(sorted->places_memory + places);
+    if (known)
+        memcpy(sorted->counts, part->counts, sizeof sorted->counts);
+    return machine->ops->count_operations(machine, operations, part->n, sorted->order.places,
+                                          known ? NULL : sorted->counts, part->stream);
+}
+
+/* Where the rows of each kind begin. Returns how many places there are. */
+static uint64_t lay_out(sorted_part *sorted)
+{
+    uint64_t rows = 0;
+    for (uint32_t kind = 0; kind < LOOM__OPERATIONS; kind++) {
+        sorted->order.firsts[kind] = rows;
+        rows += (sorted->counts[kind] + KIND_ALIGNMENT - 1) / KIND_ALIGNMENT * KIND_ALIGNMENT;
+    }
+    sorted->order.firsts[LOOM__OPERATIONS] = rows; /* nobody moves these */
+    return rows;
+}
+
+static int stores_some(const uint64_t counts[LOOM__KINDS])
+{
+    int some = 0;
     for (uint32_t kind = 0; kind < LOOM__OPERATIONS; kind++)
-        if (sorted->counts[kind] > most && (!takes_values || kinds[kind].takes_values))
-            most = sorted->counts[kind];
-    return most;
+        some |= counts[kind] > 0 && kinds[kind].takes_values;
+    return some;
 }
 
-static int is_one_kind(const sorted_part *sorted)
-{
-    return most_of(sorted, 0) == sorted->part->n;
-}
-
-/* Takes memory for the rows of one kind after the other, and brings what must be brought. */
+/* Takes memory for rows in order, and brings what must be brought. */
 static loom_status make_room(sorted_part *sorted)
 {
     const loom__application *part = sorted->part;
     const loom_map *map = part->map;
-    const uint64_t most = most_of(sorted, 0), stored = most_of(sorted, 1);
-    const uint64_t finds = part->found != NULL ? sorted->counts[LOOM_APPLY_FIND] : 0;
+    const uint64_t rows = lay_out(sorted);
     const int brings_keys = loom__apply_brings(part, part->keys);
-    const int brings_values = stored > 0 && loom__apply_brings(part, part->values);
+    const int brings_values = stores_some(sorted->counts) && loom__apply_brings(part, part->values);
+    const int brings_status = loom__apply_brings(part, part->status);
+    const int brings_found = loom__apply_brings(part, part->found);
+    const int has_values = part->values != NULL || part->found != NULL;
     uint64_t bytes = 0;
-    const uint64_t keys = loom__apply_place(&bytes, most, map->key_bytes),
-                   values = loom__apply_place(&bytes, part->values != NULL && stored > finds ? stored : finds,
-                                              map->value_bytes),
-                   status = loom__apply_place(&bytes, part->status != NULL ? most : 0, 1),
+    const uint64_t keys = loom__apply_place(&bytes, rows, map->key_bytes),
+                   values = loom__apply_place(&bytes, has_values ? rows : 0, map->value_bytes),
+                   status = loom__apply_place(&bytes, part->status != NULL ? rows : 0, 1),
                    brought_keys = loom__apply_place(&bytes, brings_keys ? part->n : 0, map->key_bytes),
-                   brought_values = loom__apply_place(&bytes, brings_values ? part->n : 0, map->value_bytes);
-    sorted->memory =
+                   brought_values = loom__apply_place(&bytes, brings_values ? part->n : 0, map->value_bytes),
+                   brought_status = loom__apply_place(&bytes, brings_status ? part->n : 0, 1),
+                   brought_found = loom__apply_place(&bytes, brings_found ? part->n : 0, map->value_bytes);
+    unsigned char *memory =
         loom__allocate(&map->handle.context->machine->allocator, bytes, LOOM_MEMORY_TEMPORARY, part->stream);
-    if (sorted->memory == NULL)
+    const unsigned char *to_status = part->status, *to_found = part->found;
+    if (memory == NULL)
         return LOOM_OUT_OF_MEMORY;
+    sorted->memory = memory;
     sorted->bytes = bytes;
-    sorted->own_keys = sorted->memory + keys;
-    sorted->own_values = sorted->memory + values;
-    sorted->own_status = sorted->memory + status;
-    RETURN_IF_FAILED(loom__apply_bring(part, &sorted->keys, map->key_bytes, sorted->memory + brought_keys));
+    sorted->keys = memory + keys;
+    sorted->values = has_values ? memory + values : NULL;
+    sorted->status = part->status != NULL ? memory + status : NULL;
+    RETURN_IF_FAILED(loom__apply_bring(part, &sorted->from_keys, map->key_bytes, memory + brought_keys));
     if (brings_values)
-        RETURN_IF_FAILED(loom__apply_bring(part, &sorted->values, map->value_bytes, sorted->memory + brought_values));
+        RETURN_IF_FAILED(loom__apply_bring(part, &sorted->from_values, map->value_bytes, memory + brought_values));
+    RETURN_IF_FAILED(loom__apply_bring(part, &to_status, 1, memory + brought_status));
+    RETURN_IF_FAILED(loom__apply_bring(part, &to_found, map->value_bytes, memory + brought_found));
+    sorted->to_status = (unsigned char *)(uintptr_t)to_status;
+    sorted->to_found = (unsigned char *)(uintptr_t)to_found;
     return LOOM_OK;
 }
 
-/* Copies the rows of a kind side by side, and points the batch to them. */
-static loom_status take_kind(const sorted_part *sorted, uint32_t kind, loom__batch *batch)
-{
-    const loom__application *part = sorted->part;
-    const loom_map *map = part->map;
-    loom__machine *machine = map->handle.context->machine;
-    const uint32_t *rows = sorted->rows + sorted->firsts[kind];
-    const uint32_t number_bytes = sizeof *rows;
-    RETURN_IF_FAILED(machine->ops->take_rows(machine, sorted->own_keys, sorted->keys, map->key_bytes, rows,
-                                             number_bytes, batch->n, part->stream));
-    batch->keys = sorted->own_keys;
-    if (batch->values != NULL) {
-        RETURN_IF_FAILED(machine->ops->take_rows(machine, sorted->own_values, sorted->values, map->value_bytes, rows,
-                                                 number_bytes, batch->n, part->stream));
-        batch->values = sorted->own_values;
-    }
-    if (batch->found_values != NULL)
-        batch->found_values = sorted->own_values;
-    if (batch->status != NULL)
-        batch->status = sorted->own_status;
-    return LOOM_OK;
-}
-
-/* Copies the answers of a kind to where the caller wants them. */
-static loom_status put_answers(const sorted_part *sorted, uint32_t kind, const loom__batch *batch)
+/* Copies keys and values side by side, kind by kind. */
+static loom_status take_rows(const sorted_part *sorted)
 {
     const loom__application *part = sorted->part;
     loom__machine *machine = part->map->handle.context->machine;
-    const uint32_t *rows = sorted->rows + sorted->firsts[kind];
-    if (batch->status != NULL)
-        RETURN_IF_FAILED(machine->ops->put_rows(machine, part->status, batch->status, 1, rows, sizeof *rows, batch->n,
-                                                part->stream));
-    if (batch->found_values != NULL)
-        RETURN_IF_FAILED(machine->ops->put_rows(machine, part->found, batch->found_values, part->map->value_bytes, rows,
-                                                sizeof *rows, batch->n, part->stream));
+    uint32_t rows = 0, stored = 0;
+    for (uint32_t kind = 0; kind < LOOM__OPERATIONS; kind++) {
+        rows |= 1u << kind;
+        stored |= (uint32_t)kinds[kind].takes_values << kind;
+    }
+    const loom__kind_column columns[] = {
+        {sorted->keys, sorted->from_keys, part->map->key_bytes, rows},
+        {sorted->values, sorted->from_values, part->map->value_bytes, stored},
+    };
+    return machine->ops->move_by_kind(machine, &sorted->order, columns, part->values != NULL ? 2 : 1, 0, part->stream);
+}
+
+/* Copies the answers of the kinds that are done to where the caller wants them. */
+static loom_status put_answers(const sorted_part *sorted, uint32_t done)
+{
+    const loom__application *part = sorted->part;
+    loom__machine *machine = part->map->handle.context->machine;
+    const uint64_t found_bytes = part->n * part->map->value_bytes;
+    loom__kind_column columns[2];
+    uint32_t count = 0;
+    if (part->status != NULL)
+        columns[count++] = (loom__kind_column){sorted->to_status, sorted->status, 1, done};
+    if (part->found != NULL && (done >> LOOM_APPLY_FIND & 1))
+        columns[count++] =
+            (loom__kind_column){sorted->to_found, sorted->values, part->map->value_bytes, 1u << LOOM_APPLY_FIND};
+    if (count > 0)
+        RETURN_IF_FAILED(machine->ops->move_by_kind(machine, &sorted->order, columns, count, 1, part->stream));
+    if (sorted->to_status != part->status)
+        RETURN_IF_FAILED(machine->ops->read_table(machine, part->status, sorted->to_status, part->n, part->stream));
+    if (sorted->to_found != part->found)
+        RETURN_IF_FAILED(machine->ops->read_table(machine, part->found, sorted->to_found, found_bytes, part->stream));
     return LOOM_OK;
 }
 
@@ -163,17 +217,30 @@ static void add_result(loom_result *sum, const loom_result *part)
     sum->status = sum->full > 0 ? LOOM_FULL : LOOM_OK;
 }
 
-/* `copied`: the rows of the kind lie between those of others. */
-static loom_status run_kind(const sorted_part *sorted, uint32_t kind, int copied, loom_result *sum)
+/* Points to the rows of a kind in the order of kinds. */
+static void take_sorted(const sorted_part *sorted, uint32_t kind, loom__batch *batch)
 {
-    const loom__application *part = sorted->part;
+    const loom_map *map = sorted->part->map;
+    const uint64_t first = sorted->order.firsts[kind];
+    batch->keys = sorted->keys + first * map->key_bytes;
+    if (batch->values != NULL)
+        batch->values = sorted->values + first * map->value_bytes;
+    if (batch->found_values != NULL)
+        batch->found_values = sorted->values + first * map->value_bytes;
+    if (batch->status != NULL)
+        batch->status = sorted->status + first;
+}
+
+/* `sorted`: NULL if all rows of the part are of this kind. */
+static loom_status run_kind(const loom__application *part, const sorted_part *sorted, uint32_t kind, loom_result *sum)
+{
     const kind_of_call *call = &kinds[kind];
     loom_result result = {0};
     loom__batch batch = {.keys = part->keys,
                          .values = call->takes_values ? part->values : NULL,
                          .found_values = kind == LOOM_APPLY_FIND ? part->found : NULL,
                          .status = part->status,
-                         .n = sorted->counts[kind],
+                         .n = sorted != NULL ? sorted->counts[kind] : part->n,
                          .write = call->write,
                          .rule = LOOM__ADD,
                          .result = &result,
@@ -182,48 +249,59 @@ static loom_status run_kind(const sorted_part *sorted, uint32_t kind, int copied
         batch.write = LOOM__WRITE_KEEP; /* nothing to overwrite */
     if (batch.write == LOOM__WRITE_OVERWRITE)
         batch.flags = LOOM_OVERWRITE;
-    if (copied)
-        RETURN_IF_FAILED(take_kind(sorted, kind, &batch));
+    if (sorted != NULL)
+        take_sorted(sorted, kind, &batch);
     const loom__access access = part->parts->access;
     part->parts->access = call->access;
     const loom_status status = loom__parts_run(part->parts, call->work, &batch);
     part->parts->access = access;
     RETURN_IF_FAILED(status);
     add_result(sum, &result);
-    return copied ? put_answers(sorted, kind, &batch) : LOOM_OK;
+    return LOOM_OK;
 }
 
-static loom_status run_kinds(sorted_part *sorted, loom_result *sum)
+static loom_status run_kinds(const sorted_part *sorted, loom_result *sum)
+{
+    loom_status status = LOOM_OK;
+    uint32_t done = 0;
+    RETURN_IF_FAILED(take_rows(sorted));
+    for (uint32_t i = 0; i < LOOM__OPERATIONS && status == LOOM_OK; i++) {
+        const uint32_t kind = sequence[i];
+        if (sorted->counts[kind] == 0)
+            continue;
+        status = run_kind(sorted->part, sorted, kind, sum);
+        if (status == LOOM_OK)
+            done |= 1u << kind;
+    }
+    if (done != 0 || status == LOOM_OK) {
+        const loom_status put = put_answers(sorted, done);
+        status = status != LOOM_OK ? status : put;
+    }
+    return status;
+}
+
+static loom_status sort_and_run(sorted_part *sorted, loom_result *sum)
 {
     const loom__application *part = sorted->part;
-    loom__machine *machine = part->map->handle.context->machine;
-    uint64_t before = 0;
-    RETURN_IF_FAILED(
-        machine->ops->sort_operations(machine, part->operations, part->n, sorted->rows, sorted->counts, part->stream));
-    for (uint32_t kind = 0; kind <= LOOM__OPERATIONS; kind++) {
-        sorted->firsts[kind] = before;
-        before += sorted->counts[kind];
-    }
-    const int copied = !is_one_kind(sorted);
-    if (copied && sorted->counts[LOOM__OPERATIONS] < part->n)
-        RETURN_IF_FAILED(make_room(sorted));
-    for (uint32_t i = 0; i < LOOM__OPERATIONS; i++)
-        if (sorted->counts[sequence[i]] > 0)
-            RETURN_IF_FAILED(run_kind(sorted, sequence[i], copied, sum));
-    return LOOM_OK;
+    RETURN_IF_FAILED(count_rows(sorted));
+    const uint32_t only = only_kind(sorted->counts, part->n);
+    if (only == LOOM__OPERATIONS)
+        return LOOM_OK;
+    if (only < LOOM__OPERATIONS)
+        return run_kind(part, NULL, only, sum);
+    RETURN_IF_FAILED(make_room(sorted));
+    return run_kinds(sorted, sum);
 }
 
 loom_status loom__apply_by_kind(const loom__application *part, loom_result *sum)
 {
     const loom_allocator *allocator = &part->map->handle.context->machine->allocator;
-    sorted_part sorted = {.part = part, .keys = part->keys, .values = part->values};
-    const uint64_t bytes = part->n * sizeof *sorted.rows;
-    sorted.rows = loom__allocate(allocator, bytes, LOOM_MEMORY_TEMPORARY, part->stream);
-    if (sorted.rows == NULL)
-        return LOOM_OUT_OF_MEMORY;
-    const loom_status status = run_kinds(&sorted, sum);
+    sorted_part sorted = {.part = part, .from_keys = part->keys, .from_values = part->values};
+    if (part->counts != NULL && only_kind(part->counts, part->n) < LOOM__OPERATIONS)
+        return run_kind(part, NULL, only_kind(part->counts, part->n), sum);
+    const loom_status status = sort_and_run(&sorted, sum);
     loom__release(allocator, sorted.memory, sorted.bytes, LOOM_MEMORY_TEMPORARY, part->stream);
-    loom__release(allocator, sorted.rows, bytes, LOOM_MEMORY_TEMPORARY, part->stream);
+    loom__release(allocator, sorted.places_memory, sorted.places_bytes, LOOM_MEMORY_TEMPORARY, part->stream);
     return status;
 }
 
@@ -237,6 +315,7 @@ static loom__application part_of(const loom__application *whole, uint64_t first,
     part.values = whole->values != NULL ? whole->values + first * whole->map->value_bytes : NULL;
     part.found = whole->found != NULL ? whole->found + first * whole->map->value_bytes : NULL;
     part.status = whole->status != NULL ? whole->status + first : NULL;
+    part.counts = n == whole->n ? whole->counts : NULL;
     part.n = n;
     return part;
 }
@@ -306,22 +385,24 @@ static loom_status check_kind(const loom_map *map, uint32_t kind, const void *va
     return LOOM_OK;
 }
 
-/* Every row asks for something that the table can do. Waits. */
-static loom_status check_operations(const loom__application *whole)
+/* Every row asks for something that the table can do. Counts the rows of each kind. Waits. */
+static loom_status check_operations(const loom__application *whole, uint64_t counts[LOOM__KINDS])
 {
     loom__machine *machine = whole->map->handle.context->machine;
-    uint64_t counts[LOOM__OPERATIONS + 1], n;
-    for (uint64_t first = 0; first < whole->n; first += n) {
+    for (uint64_t first = 0, n; first < whole->n; first += n) {
+        uint64_t some[LOOM__KINDS];
         n = whole->n - first < MOST_AT_ONCE ? whole->n - first : MOST_AT_ONCE;
         RETURN_IF_FAILED(
-            machine->ops->sort_operations(machine, whole->operations + first, n, NULL, counts, whole->stream));
-        RETURN_ERROR_IF(counts[LOOM__OPERATIONS] > 0, LOOM_INVALID_ARGUMENT,
-                        "%llu of the operations are none of LOOM_APPLY_FIND, INSERT, OVERWRITE, UPDATE, ERASE and ADD",
-                        (unsigned long long)counts[LOOM__OPERATIONS]);
-        for (uint32_t kind = 0; kind < LOOM__OPERATIONS; kind++)
-            if (counts[kind] > 0)
-                RETURN_IF_FAILED(check_kind(whole->map, kind, whole->values));
+            machine->ops->count_operations(machine, whole->operations + first, n, NULL, some, whole->stream));
+        for (uint32_t kind = 0; kind < LOOM__KINDS; kind++)
+            counts[kind] += some[kind];
     }
+    RETURN_ERROR_IF(counts[LOOM__OPERATIONS] > 0, LOOM_INVALID_ARGUMENT,
+                    "%llu of the operations are none of LOOM_APPLY_FIND, INSERT, OVERWRITE, UPDATE, ERASE and ADD",
+                    (unsigned long long)counts[LOOM__OPERATIONS]);
+    for (uint32_t kind = 0; kind < LOOM__OPERATIONS; kind++)
+        if (counts[kind] > 0)
+            RETURN_IF_FAILED(check_kind(whole->map, kind, whole->values));
     return LOOM_OK;
 }
 
@@ -333,8 +414,7 @@ static loom_status tell_done(const loom__application *whole, loom_status status,
     char why[200];
     snprintf(why, sizeof why, "%s", loom_last_error());
     sum->status = (int32_t)status;
-    if (result != NULL)
-        (void)loom__handle_tell(&whole->map->handle, sum, result, whole->stream);
+    (void)loom__handle_tell(&whole->map->handle, sum, result, whole->stream); /* waits */
     return loom__fail(status, "%llu of %llu operations are done, and the others are not: %s",
                       (unsigned long long)sum->keys, (unsigned long long)whole->n, why);
 }
@@ -354,16 +434,16 @@ loom_status loom_map_apply(loom_map *map, const uint8_t *operations, const void 
     };
     RETURN_IF_FAILED(loom__check_arrays(arrays, sizeof arrays / sizeof *arrays, n));
     loom__parts parts = {.map = map, .access = LOOM__ACCESS_ALONE};
-    const loom__application whole = {map, &parts, operations, keys, values, found, status, n, stream};
+    uint64_t counts[LOOM__KINDS] = {0};
+    const loom__application whole = {map, &parts, operations, counts, keys, values, found, status, n, stream};
     loom_result sum = {0};
-    RETURN_IF_FAILED(check_operations(&whole));
+    RETURN_IF_FAILED(check_operations(&whole, counts));
     RETURN_IF_FAILED(loom__parts_begin(&parts, stream));
     const loom_status outcome = run_parts(&whole, (flags & LOOM_IN_ORDER) != 0, &sum);
     loom__parts_end(&parts, sum.keys, stream);
     if (outcome != LOOM_OK && (sum.keys > 0 || parts.wrote))
         return tell_done(&whole, outcome, &sum, result);
     RETURN_IF_FAILED(outcome);
-    if (result != NULL)
-        return loom__handle_tell(&map->handle, &sum, result, stream);
-    return loom__map_status_of(map, &sum, "");
+    RETURN_IF_FAILED(loom__handle_tell(&map->handle, &sum, result, stream)); /* waits for the last answers */
+    return result != NULL ? LOOM_OK : loom__map_status_of(map, &sum, "");
 }

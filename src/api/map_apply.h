@@ -4,6 +4,7 @@
 
 #include "api/map.h"
 #include "core/engine.h"
+#include "core/operations.h"
 
 /* UNSUPPORTED and a sentence: tables of this engine take no such batches. */
 loom_status loom__apply_check_engine(const loom__engine *engine);
@@ -13,6 +14,7 @@ typedef struct loom__application {
     loom_map *map;
     loom__parts *parts;
     const uint8_t *operations; /* [n]; those that are none change nothing and get no status */
+    const uint64_t *counts;    /* [LOOM__KINDS] rows of each kind; NULL: not known */
     const unsigned char *keys, *values;
     unsigned char *found;
     uint8_t *status;

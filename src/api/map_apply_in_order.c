@@ -159,6 +159,7 @@ static loom_status write_net(ordered_part *own, int *refused)
     net.keys = own->distinct_keys;
     net.values = all->net_values;
     net.found = NULL;
+    net.counts = NULL;
     net.n = all->keys;
     RETURN_IF_FAILED(loom__apply_by_kind(&net, &of_keys));
     if (all->multimap) {

@@ -129,19 +129,22 @@ typedef struct loom__machine_ops {
      * temporary memory first. NULL: it reads all memory, and temporary memory is host memory. */
     int (*reaches)(loom__machine *machine, const void *array);
 
-    /* Batches of operations (core/operations.h), of fewer than 2^32 rows. They wait.
-     *   sort_operations  writes to `rows` the numbers of all rows, those with operation 0 first, then those with 1 and so
-     *                    on, ascending for each operation. counts[o]: how many rows have operation o;
-     *                    counts[LOOM__OPERATIONS]: how many have none of these, which come last. `rows` may be NULL
+    /* Batches of operations (core/operations.h), of fewer than 2^32 rows.
+     *   count_operations counts[k]: how many rows are of kind k. `counts` may be NULL: then the call does not wait.
+     *                    `places`, if not NULL, is made as loom__kind_order needs it
+     *   move_by_kind     brings the elements of 1 to LOOM__KIND_COLUMNS columns into the order of their kinds; with
+     *                    `put` from there back to where they were. A column may overwrite `operations`. Does not wait
      *   sort_hashes      sorts n hashes, and writes to `rows` the numbers of their rows; ascending where hashes are equal
      *   group_rows       numbers the keys of rows that are sorted by hash: groups[i] for the row at place i. firsts[g]:
      *                    the first row of key g. *distinct: how many there are. *collide: rows with equal hashes have
      *                    different keys; all else is undefined then
      *   run_sequences    answers all rows, and finds what is left to do. counts[s]: rows with status s
-     * `operations` of sort_operations may lie wherever a call's arrays may; counts, distinct and collide are on the host. All
-     * other arrays lie where the machine works. */
-    loom_status (*sort_operations)(loom__machine *machine, const uint8_t *operations, uint64_t n, uint32_t *rows,
-                                   uint64_t counts[LOOM__OPERATIONS + 1], loom_stream stream);
+     * The last three wait. `operations` of count_operations may lie wherever a call's arrays may; counts, distinct and
+     * collide are on the host. All other arrays lie where the machine works. */
+    loom_status (*count_operations)(loom__machine *machine, const uint8_t *operations, uint64_t n, uint32_t *places,
+                                    uint64_t counts[LOOM__KINDS], loom_stream stream);
+    loom_status (*move_by_kind)(loom__machine *machine, const loom__kind_order *order, const loom__kind_column *columns,
+                                uint32_t count, int put, loom_stream stream);
     loom_status (*sort_hashes)(loom__machine *machine, uint64_t *hashes, uint64_t n, uint32_t *rows,
                                loom_stream stream);
     loom_status (*group_rows)(loom__machine *machine, const uint64_t *hashes, const uint32_t *rows, const void *keys,

@@ -17,11 +17,59 @@
 
 enum {
     LOOM__OPERATIONS = LOOM_APPLY_ADD + 1, /* that a row may ask for */
+    LOOM__KINDS = LOOM__OPERATIONS + 1,    /* of rows: one for each operation; the last has rows that ask for none */
+    LOOM__KIND_BLOCK = 4096,               /* rows that are counted together */
+    LOOM__KIND_COLUMNS = 2,                /* most that are moved at once */
     LOOM__APPLIED_STATUSES = 16            /* statuses of rows are below it */
 };
 
 /* In place of an operation, as a net effect: the key stays as it is. */
 #define LOOM__NOTHING ((uint8_t)LOOM__OPERATIONS)
+
+/* ---- Rows by kind ---- */
+
+/* How the rows of a batch are brought into the order of their kinds. Rows of kind k go to the places firsts[k],
+ * firsts[k] + 1 and so on, in the order of the batch. */
+typedef struct loom__kind_order {
+    const uint8_t *operations; /* [n] */
+    uint64_t n;
+    /* [loom__kind_places(n)] At k * blocks + b: how many rows of kinds below k there are, and of kind k in the blocks
+     * before block b. */
+    uint32_t *places;
+    uint64_t firsts[LOOM__KINDS];
+} loom__kind_order;
+
+/* An array that is brought into this order, or back. */
+typedef struct loom__kind_column {
+    void *to;
+    const void *from;
+    uint32_t width; /* bytes of an element */
+    uint32_t kinds; /* bit k: elements of rows of kind k are moved */
+} loom__kind_column;
+
+LOOM_BOTH uint64_t loom__kind_blocks(uint64_t n)
+{
+    return (n + LOOM__KIND_BLOCK - 1) / LOOM__KIND_BLOCK;
+}
+
+LOOM_BOTH uint64_t loom__kind_places(uint64_t n)
+{
+    return LOOM__KINDS * loom__kind_blocks(n);
+}
+
+LOOM_BOTH uint32_t loom__kind_of(uint32_t operation)
+{
+    return operation < LOOM__OPERATIONS ? operation : (uint32_t)LOOM__OPERATIONS;
+}
+
+/* Where the first row of this kind goes among the rows of a block. */
+LOOM_BOTH uint64_t loom__kind_home(const loom__kind_order *order, uint32_t kind, uint64_t block)
+{
+    const uint32_t *of_kind = order->places + kind * loom__kind_blocks(order->n);
+    return order->firsts[kind] + (of_kind[block] - of_kind[0]);
+}
+
+/* ---- Effects ---- */
 
 /* In place of a row: the value that the table held before the batch. And in effects: whatever value the key has. */
 #define LOOM__TABLES_VALUE (UINT32_MAX - 1)
@@ -120,6 +168,8 @@ LOOM_BOTH uint8_t loom__refused_status(uint32_t operation)
     return status == LOOM_OK ? (uint8_t)LOOM_FULL : status;
 }
 
+/* ---- Sequences ---- */
+
 /* The rows of a batch, brought together by key; and what their operations answer and leave to do. All arrays but
  * `status` and `found` are table or temporary memory, `status` and `found` lie where the machine reaches them. */
 typedef struct loom__sequences {
@@ -134,8 +184,8 @@ typedef struct loom__sequences {
     const uint8_t *held;     /* [keys] OK: the table has the key; otherwise NOT_FOUND */
     const void *held_values; /* [keys] */
     /* NULL: the batch runs for the first time. Then net, net_values and stays are written. Otherwise it is answered once
-     * more, and they are not, since the table has taken what it could. Multimaps: [n] FULL for rows whose values found no room. Otherwise: [keys] FULL for
-     * keys that found none. */
+     * more, and they are not, since the table has taken what it could. Multimaps: [n] FULL for rows whose values found
+     * no room. Otherwise: [keys] FULL for keys that found none. */
     const uint8_t *refused;
     uint8_t *status;  /* [n] */
     void *found;      /* [n] values that lookups find; NULL: nobody asks */

@@ -26,56 +26,123 @@ static uint64_t begin_of(const pieces *all, uint64_t piece)
     return begin < all->n ? begin : all->n;
 }
 
-/* ---- rows by operation ---- */
+/* ---- rows by kind ---- */
 
-enum { KINDS = LOOM__OPERATIONS + 1 };
+/* Whole blocks, so that no two threads count in one. */
+static pieces cut_at_blocks(uint64_t n)
+{
+    pieces all = cut(n);
+    all.each = loom__kind_blocks(all.each) * LOOM__KIND_BLOCK;
+    all.count = (n + all.each - 1) / all.each;
+    return all;
+}
 
-typedef struct operation_sort {
+typedef struct kind_count {
     pieces all;
-    const uint8_t *operations;
-    uint32_t *rows;
-    uint64_t counts[MOST_PIECES][KINDS]; /* of each piece; then where its rows go */
-} operation_sort;
+    loom__kind_order order; /* places may be NULL */
+    uint64_t counts[MOST_PIECES][LOOM__KINDS];
+} kind_count;
 
-static uint32_t kind_of(uint8_t operation)
+static uint64_t end_of_block(uint64_t begin, uint64_t n)
 {
-    return operation < LOOM__OPERATIONS ? operation : LOOM__OPERATIONS;
+    return n - begin < LOOM__KIND_BLOCK ? n : begin + LOOM__KIND_BLOCK;
 }
 
-static void count_operations(void *argument, uint64_t piece)
+static void count_kinds(void *argument, uint64_t piece)
 {
-    operation_sort *sort = argument;
-    uint64_t counts[KINDS] = {0};
-    for (uint64_t i = begin_of(&sort->all, piece), end = begin_of(&sort->all, piece + 1); i < end; i++)
-        counts[kind_of(sort->operations[i])]++;
-    memcpy(sort->counts[piece], counts, sizeof counts);
-}
-
-static void place_operations(void *argument, uint64_t piece)
-{
-    operation_sort *sort = argument;
-    for (uint64_t i = begin_of(&sort->all, piece), end = begin_of(&sort->all, piece + 1); i < end; i++)
-        sort->rows[sort->counts[piece][kind_of(sort->operations[i])]++] = (uint32_t)i;
-}
-
-loom_status loom__cpu_sort_operations(loom__machine *machine, const uint8_t *operations, uint64_t n, uint32_t *rows,
-                                      uint64_t counts[KINDS], loom_stream stream)
-{
-    operation_sort sort = {.all = cut(n), .operations = operations, .rows = rows};
-    uint64_t at = 0;
-    (void)stream;
-    machine->ops->host_parallel(machine, sort.all.count, count_operations, &sort);
-    for (uint32_t kind = 0; kind < KINDS; kind++) {
-        const uint64_t first = at;
-        for (uint64_t piece = 0; piece < sort.all.count; piece++) {
-            const uint64_t count = sort.counts[piece][kind];
-            sort.counts[piece][kind] = at;
-            at += count;
+    kind_count *all = argument;
+    const uint64_t n = all->order.n, blocks = loom__kind_blocks(n), end = begin_of(&all->all, piece + 1);
+    uint64_t sum[LOOM__KINDS] = {0};
+    for (uint64_t begin = begin_of(&all->all, piece); begin < end; begin += LOOM__KIND_BLOCK) {
+        uint32_t counts[LOOM__KINDS] = {0};
+        for (uint64_t i = begin, last = end_of_block(begin, n); i < last; i++)
+            counts[loom__kind_of(all->order.operations[i])]++;
+        for (uint32_t kind = 0; kind < LOOM__KINDS; kind++) {
+            sum[kind] += counts[kind];
+            if (all->order.places != NULL)
+                all->order.places[kind * blocks + begin / LOOM__KIND_BLOCK] = counts[kind];
         }
-        counts[kind] = at - first;
     }
-    if (rows != NULL)
-        machine->ops->host_parallel(machine, sort.all.count, place_operations, &sort);
+    memcpy(all->counts[piece], sum, sizeof sum);
+}
+
+loom_status loom__cpu_count_operations(loom__machine *machine, const uint8_t *operations, uint64_t n, uint32_t *places,
+                                       uint64_t counts[LOOM__KINDS], loom_stream stream)
+{
+    kind_count all = {.all = cut_at_blocks(n), .order = {.operations = operations, .n = n, .places = places}};
+    (void)stream;
+    machine->ops->host_parallel(machine, all.all.count, count_kinds, &all);
+    for (uint32_t kind = 0; counts != NULL && kind < LOOM__KINDS; kind++) {
+        counts[kind] = 0;
+        for (uint64_t piece = 0; piece < all.all.count; piece++)
+            counts[kind] += all.counts[piece][kind];
+    }
+    uint32_t before = 0;
+    for (uint64_t i = 0; places != NULL && i < loom__kind_places(n); i++) {
+        const uint32_t count = places[i];
+        places[i] = before;
+        before += count;
+    }
+    return LOOM_OK;
+}
+
+typedef struct kind_move {
+    pieces all;
+    const loom__kind_order *order;
+    const loom__kind_column *columns;
+    uint32_t count;
+    int put;
+} kind_move;
+
+static void copy_element(unsigned char *to, const unsigned char *from, uint32_t width)
+{
+    if (width == 4) /* lengths that the compiler knows */
+        memcpy(to, from, 4);
+    else if (width == 8)
+        memcpy(to, from, 8);
+    else
+        memcpy(to, from, width);
+}
+
+/* homes[i]: where row begin + i goes. */
+static void move_block(const kind_move *move, const loom__kind_column *column, uint64_t begin, uint64_t end,
+                       const uint8_t *kinds, const uint64_t *homes)
+{
+    const uint64_t width = column->width;
+    for (uint64_t i = begin; i < end; i++) {
+        const uint64_t home = homes[i - begin], to = move->put ? i : home, from = move->put ? home : i;
+        if (column->kinds >> kinds[i - begin] & 1)
+            copy_element((unsigned char *)column->to + to * width, (const unsigned char *)column->from + from * width,
+                         column->width);
+    }
+}
+
+static void move_kinds(void *argument, uint64_t piece)
+{
+    const kind_move *move = argument;
+    const loom__kind_order *order = move->order;
+    for (uint64_t begin = begin_of(&move->all, piece), end = begin_of(&move->all, piece + 1); begin < end;
+         begin += LOOM__KIND_BLOCK) {
+        const uint64_t last = end_of_block(begin, order->n);
+        uint8_t kinds[LOOM__KIND_BLOCK];
+        uint64_t homes[LOOM__KIND_BLOCK], next[LOOM__KINDS];
+        for (uint32_t kind = 0; kind < LOOM__KINDS; kind++)
+            next[kind] = loom__kind_home(order, kind, begin / LOOM__KIND_BLOCK);
+        for (uint64_t i = begin; i < last; i++) {
+            kinds[i - begin] = (uint8_t)loom__kind_of(order->operations[i]);
+            homes[i - begin] = next[kinds[i - begin]]++;
+        }
+        for (uint32_t c = 0; c < move->count; c++)
+            move_block(move, &move->columns[c], begin, last, kinds, homes);
+    }
+}
+
+loom_status loom__cpu_move_by_kind(loom__machine *machine, const loom__kind_order *order,
+                                   const loom__kind_column *columns, uint32_t count, int put, loom_stream stream)
+{
+    kind_move move = {cut_at_blocks(order->n), order, columns, count, put};
+    (void)stream;
+    machine->ops->host_parallel(machine, move.all.count, move_kinds, &move);
     return LOOM_OK;
 }
 

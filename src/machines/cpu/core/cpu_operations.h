@@ -4,8 +4,10 @@
 
 #include "core/machine.h"
 
-loom_status loom__cpu_sort_operations(loom__machine *machine, const uint8_t *operations, uint64_t n, uint32_t *rows,
-                                      uint64_t counts[LOOM__OPERATIONS + 1], loom_stream stream);
+loom_status loom__cpu_count_operations(loom__machine *machine, const uint8_t *operations, uint64_t n, uint32_t *places,
+                                       uint64_t counts[LOOM__KINDS], loom_stream stream);
+loom_status loom__cpu_move_by_kind(loom__machine *machine, const loom__kind_order *order,
+                                   const loom__kind_column *columns, uint32_t count, int put, loom_stream stream);
 loom_status loom__cpu_sort_hashes(loom__machine *machine, uint64_t *hashes, uint64_t n, uint32_t *rows,
                                   loom_stream stream);
 loom_status loom__cpu_group_rows(loom__machine *machine, const uint64_t *hashes, const uint32_t *rows, const void *keys,

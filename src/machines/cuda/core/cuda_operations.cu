@@ -1,11 +1,13 @@
 /* Batches that mix operations (core/machine.h, core/operations.h).
  *
- * Rows by operation. A thread block counts the operations of BLOCK_ROWS rows, one scan over all counts says where the
- * rows of each block and operation go, and each block writes its row numbers from shared memory, side by side. Reads 2
- * bytes and writes 4 for each row.
+ * Rows by kind. A thread block counts the kinds of LOOM__KIND_BLOCK rows, one scan over all counts says where the rows
+ * of each block and kind go, and each block moves its elements. It does not store where rows go: whoever brings answers
+ * back reads the operations again, a byte for each row instead of the four of a row number. A thread keeps its rows'
+ * kinds and its counts in registers.
  *
  * Sequences. The effects of all rows are scanned at once, so a key that half of the rows have takes no longer than many
  * keys. A scan moves 64 bytes for each row, and answers read 32. */
+#include "core/call_parts.h"
 #include "machines/cuda/core/cuda_call.cuh"
 
 #include <cub/block/block_scan.cuh>
@@ -15,7 +17,7 @@
 namespace
 {
 
-enum { THREADS = 256, MOST_BLOCKS = 1 << 16, KINDS = LOOM__OPERATIONS + 1 };
+enum { THREADS = 256, MOST_BLOCKS = 1 << 16 };
 
 unsigned blocks_for(uint64_t n)
 {
@@ -35,106 +37,186 @@ loom_status with_memory(loom__machine *machine, uint64_t bytes, loom_stream stre
     return cuda_status(error, doing);
 }
 
-/* ---- rows by operation ---- */
+/* ---- rows by kind ---- */
 
-enum { THREAD_ROWS = 16, BLOCK_ROWS = THREADS * THREAD_ROWS };
+enum { THREAD_ROWS = 16, KIND_BITS = 3, ROW_BITS = 12 };
+static_assert(THREAD_ROWS * THREADS == LOOM__KIND_BLOCK, "a thread block takes one block of rows");
+static_assert(LOOM__KIND_BLOCK == 1 << ROW_BITS && ROW_BITS + KIND_BITS <= 16, "a row and its kind in 16 bits");
+static_assert(LOOM__KINDS < 1 << KIND_BITS, "one number is left for rows that are not there");
 
-/* Counts of the kinds of a block's rows, 16 bits each. */
+/* The kinds of a thread's rows, a byte each. */
+struct thread_kinds {
+    uint32_t words[THREAD_ROWS / 4];
+
+    __device__ __forceinline__ uint32_t of(int row) const
+    {
+        return words[row / 4] >> row % 4 * 8 & 0xffu;
+    }
+};
+
+/* Counts by kind, 16 bits each: a block has no more rows than that. */
 struct kind_counts {
-    uint64_t words[2];
+    uint64_t low, high;
 
     __device__ __forceinline__ uint32_t of(uint32_t kind) const
     {
-        return (uint32_t)(words[kind / 4] >> kind % 4 * 16) & 0xffffu;
+        return (uint32_t)((kind < 4 ? low : high) >> kind % 4 * 16) & 0xffffu;
     }
-    __device__ __forceinline__ void add(uint32_t kind)
+    __device__ __forceinline__ void add(uint32_t kind, uint64_t count)
     {
-        words[kind / 4] += (uint64_t)1 << kind % 4 * 16;
+        const uint64_t more = count << kind % 4 * 16;
+        low += kind < 4 ? more : 0;
+        high += kind < 4 ? 0 : more;
     }
 };
 
 struct add_counts {
     __device__ __forceinline__ kind_counts operator()(const kind_counts &a, const kind_counts &b) const
     {
-        return {{a.words[0] + b.words[0], a.words[1] + b.words[1]}};
+        return {a.low + b.low, a.high + b.high};
     }
 };
 
 typedef cub::BlockScan<kind_counts, THREADS> kind_scan;
 
-__device__ __forceinline__ uint32_t kind_of(uint32_t operation)
+__device__ __forceinline__ thread_kinds read_kinds(const uint8_t *operations, uint64_t n, uint64_t first)
 {
-    return operation < LOOM__OPERATIONS ? operation : (uint32_t)LOOM__OPERATIONS;
-}
-
-/* Reads the operations of a thread's rows, which begin at row `first`, and counts them. Returns how many there are. */
-__device__ __forceinline__ uint32_t read_kinds(const uint8_t *operations, uint64_t n, uint64_t first,
-                                               uint8_t kinds[THREAD_ROWS], kind_counts *counts)
-{
-    const uint32_t count = first >= n ? 0 : n - first < THREAD_ROWS ? (uint32_t)(n - first) : (uint32_t)THREAD_ROWS;
-    *counts = {};
-    if (count == THREAD_ROWS && (uintptr_t)operations % sizeof(uint4) == 0) {
+    thread_kinds kinds;
+    if (first + THREAD_ROWS <= n && (uintptr_t)operations % sizeof(uint4) == 0) {
         static_assert(THREAD_ROWS == sizeof(uint4), "one load");
-        *(uint4 *)kinds = __ldcs((const uint4 *)(operations + first));
+        const uint4 four = __ldcs((const uint4 *)(operations + first));
+        kinds = {{four.x, four.y, four.z, four.w}};
     } else {
-        for (uint32_t i = 0; i < count; i++)
-            kinds[i] = operations[first + i];
+#pragma unroll
+        for (int w = 0; w < THREAD_ROWS / 4; w++) {
+            kinds.words[w] = 0;
+#pragma unroll
+            for (int b = 0; b < 4; b++)
+                if (first + 4 * w + b < n)
+                    kinds.words[w] |= (uint32_t)operations[first + 4 * w + b] << 8 * b;
+        }
     }
 #pragma unroll
-    for (uint32_t i = 0; i < THREAD_ROWS; i++)
-        if (i < count) {
-            kinds[i] = (uint8_t)kind_of(kinds[i]);
-            counts->add(kinds[i]);
-        }
-    return count;
+    for (int w = 0; w < THREAD_ROWS / 4; w++) {
+        kinds.words[w] = __vminu4(kinds.words[w], LOOM__OPERATIONS * 0x01010101u);
+        const uint64_t there = n > first + 4 * w ? n - first - 4 * w : 0;
+        if (there < 4) /* the bytes above are those of rows that are not there */
+            kinds.words[w] |= 0xffffffffu << 8 * there;
+    }
+    return kinds;
 }
 
-/* places[kind * blocks + block] = how many rows of the block are of this kind. */
-__global__ void __launch_bounds__(THREADS) count_kernel(const uint8_t *operations, uint64_t n, uint32_t *places)
+__device__ __forceinline__ kind_counts count_kinds(const thread_kinds &kinds)
 {
-    __shared__ typename kind_scan::TempStorage storage;
-    alignas(16) uint8_t kinds[THREAD_ROWS];
-    kind_counts mine, before, all;
-    read_kinds(operations, n, ((uint64_t)blockIdx.x * THREADS + threadIdx.x) * THREAD_ROWS, kinds, &mine);
-    kind_scan(storage).ExclusiveScan(mine, before, kind_counts{}, add_counts{}, all);
-    if (threadIdx.x < KINDS)
-        places[(uint64_t)threadIdx.x * gridDim.x + blockIdx.x] = all.of(threadIdx.x);
+    kind_counts counts = {};
+#pragma unroll
+    for (uint32_t kind = 0; kind < LOOM__KINDS; kind++) {
+        uint32_t bits = 0;
+#pragma unroll
+        for (int w = 0; w < THREAD_ROWS / 4; w++)
+            bits += __popc(__vcmpeq4(kinds.words[w], kind * 0x01010101u));
+        counts.add(kind, bits / 8);
+    }
+    return counts;
 }
 
-/* places: as above, scanned. */
+/* `places` and `totals` may be NULL. places[kind * blocks + block]: how many rows of the block are of this kind. */
 __global__ void __launch_bounds__(THREADS)
-    place_kernel(const uint8_t *operations, uint64_t n, const uint32_t *places, uint32_t *rows)
+    count_kernel(const uint8_t *operations, uint64_t n, uint32_t *places, unsigned long long *totals)
 {
     __shared__ typename kind_scan::TempStorage storage;
-    __shared__ uint32_t sorted[BLOCK_ROWS], starts[KINDS + 1], homes[KINDS];
-    alignas(16) uint8_t kinds[THREAD_ROWS];
-    kind_counts mine, before, all;
-    const uint64_t block_first = (uint64_t)blockIdx.x * BLOCK_ROWS;
-    const uint64_t first = block_first + (uint64_t)threadIdx.x * THREAD_ROWS;
-    const uint32_t count = read_kinds(operations, n, first, kinds, &mine);
-    kind_scan(storage).ExclusiveScan(mine, before, kind_counts{}, add_counts{}, all);
-    if (threadIdx.x <= KINDS) {
+    kind_counts before, all;
+    const thread_kinds kinds =
+        read_kinds(operations, n, ((uint64_t)blockIdx.x * THREADS + threadIdx.x) * THREAD_ROWS);
+    kind_scan(storage).ExclusiveScan(count_kinds(kinds), before, kind_counts{}, add_counts{}, all);
+    if (threadIdx.x < LOOM__KINDS) {
+        const uint32_t count = all.of(threadIdx.x);
+        if (places != NULL)
+            places[(uint64_t)threadIdx.x * gridDim.x + blockIdx.x] = count;
+        if (totals != NULL && count > 0)
+            atomicAdd(totals + threadIdx.x, (unsigned long long)count);
+    }
+}
+
+/* The rows of a block in the order of their kinds. */
+struct block_rows {
+    uint16_t rows[LOOM__KIND_BLOCK]; /* a row's place in the block, and above it its kind */
+    uint32_t starts[LOOM__KINDS + 1];
+    uint64_t homes[LOOM__KINDS]; /* entry `at` of rows goes to homes[its kind] + at */
+};
+
+/* Moves the elements of a block's rows, in units that make up an element. */
+template <class unit, bool put, bool one_unit>
+__device__ __forceinline__ void move_units(const block_rows &block, const loom__kind_column &column, uint64_t begin)
+{
+    const uint32_t units = one_unit ? 1 : column.width / (uint32_t)sizeof(unit), all = block.starts[LOOM__OPERATIONS];
+    unit *to = (unit *)column.to;
+    const unit *from = (const unit *)column.from;
+#pragma unroll 4
+    for (uint32_t i = threadIdx.x; i < all * units; i += THREADS) {
+        const uint32_t at = one_unit ? i : i / units, within = one_unit ? 0 : i % units;
+        const uint32_t entry = block.rows[at], kind = entry >> ROW_BITS;
+        if (!(column.kinds >> kind & 1))
+            continue;
+        const uint64_t row = begin + (entry & (LOOM__KIND_BLOCK - 1)), home = block.homes[kind] + at;
+        to[(put ? row : home) * units + within] = from[(put ? home : row) * units + within];
+    }
+}
+
+template <class unit, bool put>
+__device__ __forceinline__ void move_as(const block_rows &block, const loom__kind_column &column, uint64_t begin)
+{
+    if (column.width == sizeof(unit))
+        move_units<unit, put, true>(block, column, begin);
+    else
+        move_units<unit, put, false>(block, column, begin);
+}
+
+struct kind_columns {
+    loom__kind_column at[LOOM__KIND_COLUMNS];
+    uint32_t count;
+};
+
+template <bool put>
+__global__ void __launch_bounds__(THREADS)
+    move_kernel(const __grid_constant__ loom__kind_order order, const __grid_constant__ kind_columns columns)
+{
+    __shared__ typename kind_scan::TempStorage storage;
+    __shared__ block_rows block;
+    const uint64_t begin = (uint64_t)blockIdx.x * LOOM__KIND_BLOCK;
+    kind_counts before, all;
+    const thread_kinds kinds = read_kinds(order.operations, order.n, begin + threadIdx.x * THREAD_ROWS);
+    kind_scan(storage).ExclusiveScan(count_kinds(kinds), before, kind_counts{}, add_counts{}, all);
+    if (threadIdx.x <= LOOM__KINDS) {
         uint32_t start = 0;
-        for (uint32_t kind = 0; kind < threadIdx.x && kind < KINDS; kind++)
+        for (uint32_t kind = 0; kind < threadIdx.x; kind++)
             start += all.of(kind);
-        starts[threadIdx.x] = start;
-        if (threadIdx.x < KINDS)
-            homes[threadIdx.x] = places[(uint64_t)threadIdx.x * gridDim.x + blockIdx.x] - start;
+        block.starts[threadIdx.x] = start;
+        if (threadIdx.x < LOOM__KINDS)
+            block.homes[threadIdx.x] = loom__kind_home(&order, threadIdx.x, blockIdx.x) - start;
     }
     __syncthreads();
 #pragma unroll
-    for (uint32_t i = 0; i < THREAD_ROWS; i++)
-        if (i < count) {
-            sorted[starts[kinds[i]] + before.of(kinds[i])] = (uint32_t)(first + i);
-            before.add(kinds[i]);
+    for (int i = 0; i < THREAD_ROWS; i++) {
+        const uint32_t kind = kinds.of(i);
+        if (kind < LOOM__KINDS) {
+            block.rows[block.starts[kind] + before.of(kind)] =
+                (uint16_t)(kind << ROW_BITS | (threadIdx.x * THREAD_ROWS + i));
+            before.add(kind, 1);
         }
+    }
     __syncthreads();
-    for (uint32_t at = threadIdx.x; at < starts[KINDS]; at += THREADS) {
-        uint32_t kind = 0;
-#pragma unroll
-        for (uint32_t k = 1; k < KINDS; k++)
-            kind += at >= starts[k];
-        rows[homes[kind] + at] = sorted[at];
+    for (uint32_t c = 0; c < columns.count; c++) {
+        const loom__kind_column &column = columns.at[c];
+        const uint32_t unit = loom__widest_word((uintptr_t)column.to | (uintptr_t)column.from | column.width);
+        if (unit == 16)
+            move_as<uint4, put>(block, column, begin);
+        else if (unit == 8)
+            move_as<uint64_t, put>(block, column, begin);
+        else if (unit == 4)
+            move_as<uint32_t, put>(block, column, begin);
+        else
+            move_as<uint8_t, put>(block, column, begin);
     }
 }
 
@@ -143,25 +225,23 @@ cudaError_t scan_bytes(uint64_t count, size_t *bytes)
     return cub::DeviceScan::ExclusiveSum(NULL, *bytes, (uint32_t *)NULL, (uint32_t *)NULL, (int64_t)count);
 }
 
-cudaError_t sort_rows(const uint8_t *operations, uint64_t n, uint32_t *places, void *scratch, size_t scratch_bytes,
-                      uint32_t *rows, uint64_t counts[KINDS], cudaStream_t stream)
+/* `scratch`: for the scan, unless places is NULL. */
+cudaError_t count_all(const uint8_t *operations, uint64_t n, uint32_t *places, unsigned long long *totals,
+                      void *scratch, size_t scratch_bytes, uint64_t counts[LOOM__KINDS], cudaStream_t stream)
 {
-    const unsigned blocks = (unsigned)((n + BLOCK_ROWS - 1) / BLOCK_ROWS);
-    uint32_t starts[KINDS + 1];
-    count_kernel<<<blocks, THREADS, 0, stream>>>(operations, n, places);
+    const size_t bytes = LOOM__KINDS * sizeof *totals;
+    if (counts != NULL)
+        RETURN_IF_CUDA_FAILED(cudaMemsetAsync(totals, 0, bytes, stream));
+    count_kernel<<<(unsigned)loom__kind_blocks(n), THREADS, 0, stream>>>(operations, n, places,
+                                                                         counts != NULL ? totals : NULL);
     RETURN_IF_CUDA_FAILED(cudaGetLastError());
-    RETURN_IF_CUDA_FAILED(cub::DeviceScan::ExclusiveSum(scratch, scratch_bytes, places, places,
-                                                        (int64_t)((uint64_t)KINDS * blocks), stream));
-    if (rows != NULL)
-        place_kernel<<<blocks, THREADS, 0, stream>>>(operations, n, places, rows);
-    RETURN_IF_CUDA_FAILED(cudaGetLastError());
-    RETURN_IF_CUDA_FAILED(cudaMemcpy2DAsync(starts, sizeof *starts, places, (size_t)blocks * sizeof *places,
-                                            sizeof *starts, KINDS, cudaMemcpyDeviceToHost, stream));
-    RETURN_IF_CUDA_FAILED(cudaStreamSynchronize(stream));
-    starts[KINDS] = (uint32_t)n;
-    for (uint32_t kind = 0; kind < KINDS; kind++)
-        counts[kind] = starts[kind + 1] - starts[kind];
-    return cudaSuccess;
+    if (places != NULL)
+        RETURN_IF_CUDA_FAILED(cub::DeviceScan::ExclusiveSum(scratch, scratch_bytes, places, places,
+                                                            (int64_t)loom__kind_places(n), stream));
+    if (counts == NULL)
+        return cudaSuccess;
+    RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(counts, totals, bytes, cudaMemcpyDeviceToHost, stream));
+    return cudaStreamSynchronize(stream);
 }
 
 /* ---- rows by hash ---- */
@@ -292,27 +372,39 @@ cudaError_t run_all(const loom__sequences &all, loom__effect *effects, unsigned 
 
 } // namespace
 
-loom_status cuda_sort_operations(loom__machine *machine, const uint8_t *operations, uint64_t n, uint32_t *rows,
-                                 uint64_t counts[KINDS], loom_stream given)
+loom_status cuda_count_operations(loom__machine *machine, const uint8_t *operations, uint64_t n, uint32_t *places,
+                                  uint64_t counts[LOOM__KINDS], loom_stream given)
 {
     cuda_state *cuda = (cuda_state *)machine;
     cudaStream_t stream = (cudaStream_t)given;
-    const uint64_t places = (n + BLOCK_ROWS - 1) / BLOCK_ROWS * KINDS;
     cuda_place place;
     size_t scratch = 0;
     ON_DEVICE(cuda);
     RETURN_IF_FAILED(cuda_locate(cuda, "operations", operations, &place));
-    CUDA_TRY(scan_bytes(places, &scratch));
+    if (places != NULL)
+        CUDA_TRY(scan_bytes(loom__kind_places(n), &scratch));
     const bool brought = place != PLACE_DEVICE;
     cuda_layout layout = {0};
-    const uint64_t places_at = layout.add(places * sizeof(uint32_t)), scratch_at = layout.add(scratch),
+    const uint64_t totals_at = layout.add(LOOM__KINDS * sizeof(uint64_t)), scratch_at = layout.add(scratch),
                    copy_at = layout.add(brought ? n : 0);
-    return with_memory(machine, layout.bytes, given, "sorting operations", [&](unsigned char *memory) {
-        const uint8_t *from = brought ? memory + copy_at : operations;
+    return with_memory(machine, layout.bytes, given, "counting operations", [&](unsigned char *memory) {
         if (brought)
             RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(memory + copy_at, operations, n, cudaMemcpyDefault, stream));
-        return sort_rows(from, n, (uint32_t *)(memory + places_at), memory + scratch_at, scratch, rows, counts, stream);
+        return count_all(brought ? memory + copy_at : operations, n, places, (unsigned long long *)(memory + totals_at),
+                         memory + scratch_at, scratch, counts, stream);
     });
+}
+
+loom_status cuda_move_by_kind(loom__machine *machine, const loom__kind_order *order, const loom__kind_column *columns,
+                              uint32_t count, int put, loom_stream given)
+{
+    ON_DEVICE((cuda_state *)machine);
+    kind_columns some = {{}, count};
+    for (uint32_t i = 0; i < count; i++)
+        some.at[i] = columns[i];
+    auto kernel = put ? move_kernel<true> : move_kernel<false>;
+    kernel<<<(unsigned)loom__kind_blocks(order->n), THREADS, 0, (cudaStream_t)given>>>(*order, some);
+    return cuda_status(cuda_step(cudaGetLastError()), "moving rows by their operations");
 }
 
 loom_status cuda_sort_hashes(loom__machine *machine, uint64_t *hashes, uint64_t n, uint32_t *rows, loom_stream given)

@@ -468,8 +468,10 @@ loom_status cuda_place_strings(loom__machine *machine, const loom__string *strin
 loom_status cuda_copy_strings(loom__machine *machine, const loom__string *strings, uint64_t n, const uint64_t *places,
                               void *to, loom_stream stream);
 int cuda_reaches(loom__machine *machine, const void *array);
-loom_status cuda_sort_operations(loom__machine *machine, const uint8_t *operations, uint64_t n, uint32_t *rows,
-                                 uint64_t counts[LOOM__OPERATIONS + 1], loom_stream stream);
+loom_status cuda_count_operations(loom__machine *machine, const uint8_t *operations, uint64_t n, uint32_t *places,
+                                  uint64_t counts[LOOM__KINDS], loom_stream stream);
+loom_status cuda_move_by_kind(loom__machine *machine, const loom__kind_order *order, const loom__kind_column *columns,
+                              uint32_t count, int put, loom_stream stream);
 loom_status cuda_sort_hashes(loom__machine *machine, uint64_t *hashes, uint64_t n, uint32_t *rows, loom_stream stream);
 loom_status cuda_group_rows(loom__machine *machine, const uint64_t *hashes, const uint32_t *rows, const void *keys,
                             uint32_t key_bytes, uint64_t n, uint32_t *groups, uint32_t *firsts, uint64_t *distinct,
