@@ -126,8 +126,7 @@ __global__ void __launch_bounds__(THREADS)
 {
     __shared__ typename kind_scan::TempStorage storage;
     kind_counts before, all;
-    const thread_kinds kinds =
-        read_kinds(operations, n, ((uint64_t)blockIdx.x * THREADS + threadIdx.x) * THREAD_ROWS);
+    const thread_kinds kinds = read_kinds(operations, n, ((uint64_t)blockIdx.x * THREADS + threadIdx.x) * THREAD_ROWS);
     kind_scan(storage).ExclusiveScan(count_kinds(kinds), before, kind_counts{}, add_counts{}, all);
     if (threadIdx.x < LOOM__KINDS) {
         const uint32_t count = all.of(threadIdx.x);
