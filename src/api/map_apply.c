@@ -4,9 +4,9 @@
  * kind are copied side by side and go to the table as any batch of that kind. So every engine and every machine has
  * mixed batches, each kind goes the way that is fastest for it, and tables grow as for any insertion.
  *
- * What it costs beside the calls themselves are the copies. The operations are read four times: to check and to count
- * them, and where rows go and come back. Keys and values are read and written once more, as are the answers. For pairs
- * of 4 + 4 bytes, half of them insertions and half lookups, this makes 22 bytes for each row, in order of addresses.
+ * What it costs beside the calls themselves are the copies. The operations are read three times: to check and count them,
+ * where rows go, and where they come back. Keys and values are read and written once more, as are the answers. For pairs
+ * of 4 + 4 bytes, half of them insertions and half lookups, this makes 21 bytes for each row, in order of addresses.
  *
  * Erasures come first, since they make room, and lookups last. */
 #include "api/map_apply.h"
@@ -52,7 +52,8 @@ typedef struct sorted_part {
     const loom__application *part;
     loom__kind_order order;
     uint64_t counts[LOOM__KINDS];
-    unsigned char *places_memory, *memory;
+    uint32_t *places; /* taken for this part; NULL: it was counted before */
+    unsigned char *memory;
     uint64_t places_bytes, bytes;
     const unsigned char *from_keys, *from_values; /* as they come, where the machine reaches them */
     unsigned char *keys, *values, *status;        /* in order. `values`: also those that are found; NULL: nobody asks */
@@ -85,28 +86,27 @@ static uint32_t only_kind(const uint64_t counts[LOOM__KINDS], uint64_t n)
     return kind;
 }
 
+static uint32_t *take_places(const loom__application *part, uint64_t *bytes)
+{
+    *bytes = loom__kind_places(part->n) * sizeof(uint32_t);
+    return loom__allocate(&part->map->handle.context->machine->allocator, *bytes, LOOM_MEMORY_TEMPORARY, part->stream);
+}
+
 /* Counts the rows of each kind, and finds out where they go. */
 static loom_status count_rows(sorted_part *sorted)
 {
     const loom__application *part = sorted->part;
     loom__machine *machine = part->map->handle.context->machine;
-    const unsigned char *operations = part->operations;
-    const int known = part->counts != NULL;
-    uint64_t bytes = 0;
-    const uint64_t places = loom__apply_place(&bytes, loom__kind_places(part->n), sizeof *sorted->order.places),
-                   brought = loom__apply_place(&bytes, loom__apply_brings(part, operations) ? part->n : 0, 1);
-    sorted->places_memory = loom__allocate(&machine->allocator, bytes, LOOM_MEMORY_TEMPORARY, part->stream);
-    if (sorted->places_memory == NULL)
-        return LOOM_OUT_OF_MEMORY;
-    sorted->places_bytes = bytes;
-    RETURN_IF_FAILED(loom__apply_bring(part, &operations, 1, sorted->places_memory + brought));
-    sorted->order.operations = operations;
-    sorted->order.n = part->n;
-    sorted->order.places = (uint32_t *)(void *)(sorted->places_memory + places);
-    if (known)
+    if (part->counts != NULL && part->places != NULL) {
         memcpy(sorted->counts, part->counts, sizeof sorted->counts);
-    return machine->ops->count_operations(machine, operations, part->n, sorted->order.places,
-                                          known ? NULL : sorted->counts, part->stream);
+        sorted->order.places = part->places;
+        return LOOM_OK;
+    }
+    sorted->places = sorted->order.places = take_places(part, &sorted->places_bytes);
+    if (sorted->places == NULL)
+        return LOOM_OUT_OF_MEMORY;
+    return machine->ops->count_operations(machine, part->operations, part->n, sorted->places, sorted->counts,
+                                          part->stream);
 }
 
 /* Where the rows of each kind begin. Returns how many places there are. */
@@ -139,6 +139,7 @@ static loom_status make_room(sorted_part *sorted)
     const int brings_values = stores_some(sorted->counts) && loom__apply_brings(part, part->values);
     const int brings_status = loom__apply_brings(part, part->status);
     const int brings_found = loom__apply_brings(part, part->found);
+    const int brings_operations = loom__apply_brings(part, part->operations);
     const int has_values = part->values != NULL || part->found != NULL;
     uint64_t bytes = 0;
     const uint64_t keys = loom__apply_place(&bytes, rows, map->key_bytes),
@@ -147,7 +148,8 @@ static loom_status make_room(sorted_part *sorted)
                    brought_keys = loom__apply_place(&bytes, brings_keys ? part->n : 0, map->key_bytes),
                    brought_values = loom__apply_place(&bytes, brings_values ? part->n : 0, map->value_bytes),
                    brought_status = loom__apply_place(&bytes, brings_status ? part->n : 0, 1),
-                   brought_found = loom__apply_place(&bytes, brings_found ? part->n : 0, map->value_bytes);
+                   brought_found = loom__apply_place(&bytes, brings_found ? part->n : 0, map->value_bytes),
+                   brought_operations = loom__apply_place(&bytes, brings_operations ? part->n : 0, 1);
     unsigned char *memory =
         loom__allocate(&map->handle.context->machine->allocator, bytes, LOOM_MEMORY_TEMPORARY, part->stream);
     const unsigned char *to_status = part->status, *to_found = part->found;
@@ -163,6 +165,7 @@ static loom_status make_room(sorted_part *sorted)
         RETURN_IF_FAILED(loom__apply_bring(part, &sorted->from_values, map->value_bytes, memory + brought_values));
     RETURN_IF_FAILED(loom__apply_bring(part, &to_status, 1, memory + brought_status));
     RETURN_IF_FAILED(loom__apply_bring(part, &to_found, map->value_bytes, memory + brought_found));
+    RETURN_IF_FAILED(loom__apply_bring(part, &sorted->order.operations, 1, memory + brought_operations));
     sorted->to_status = (unsigned char *)(uintptr_t)to_status;
     sorted->to_found = (unsigned char *)(uintptr_t)to_found;
     return LOOM_OK;
@@ -296,12 +299,16 @@ static loom_status sort_and_run(sorted_part *sorted, loom_result *sum)
 loom_status loom__apply_by_kind(const loom__application *part, loom_result *sum)
 {
     const loom_allocator *allocator = &part->map->handle.context->machine->allocator;
-    sorted_part sorted = {.part = part, .from_keys = part->keys, .from_values = part->values};
+    sorted_part sorted = {.part = part,
+                          .order.operations = part->operations,
+                          .order.n = part->n,
+                          .from_keys = part->keys,
+                          .from_values = part->values};
     if (part->counts != NULL && only_kind(part->counts, part->n) < LOOM__OPERATIONS)
         return run_kind(part, NULL, only_kind(part->counts, part->n), sum);
     const loom_status status = sort_and_run(&sorted, sum);
     loom__release(allocator, sorted.memory, sorted.bytes, LOOM_MEMORY_TEMPORARY, part->stream);
-    loom__release(allocator, sorted.places_memory, sorted.places_bytes, LOOM_MEMORY_TEMPORARY, part->stream);
+    loom__release(allocator, sorted.places, sorted.places_bytes, LOOM_MEMORY_TEMPORARY, part->stream);
     return status;
 }
 
@@ -316,6 +323,7 @@ static loom__application part_of(const loom__application *whole, uint64_t first,
     part.found = whole->found != NULL ? whole->found + first * whole->map->value_bytes : NULL;
     part.status = whole->status != NULL ? whole->status + first : NULL;
     part.counts = n == whole->n ? whole->counts : NULL;
+    part.places = n == whole->n ? whole->places : NULL;
     part.n = n;
     return part;
 }
@@ -385,15 +393,17 @@ static loom_status check_kind(const loom_map *map, uint32_t kind, const void *va
     return LOOM_OK;
 }
 
-/* Every row asks for something that the table can do. Counts the rows of each kind. Waits. */
-static loom_status check_operations(const loom__application *whole, uint64_t counts[LOOM__KINDS])
+/* Every row asks for something that the table can do. Waits.
+ *   counts   rows of each kind
+ *   places   where rows go, if one part takes all rows; may be NULL */
+static loom_status check_operations(const loom__application *whole, uint64_t counts[LOOM__KINDS], uint32_t *places)
 {
     loom__machine *machine = whole->map->handle.context->machine;
     for (uint64_t first = 0, n; first < whole->n; first += n) {
         uint64_t some[LOOM__KINDS];
         n = whole->n - first < MOST_AT_ONCE ? whole->n - first : MOST_AT_ONCE;
         RETURN_IF_FAILED(
-            machine->ops->count_operations(machine, whole->operations + first, n, NULL, some, whole->stream));
+            machine->ops->count_operations(machine, whole->operations + first, n, places, some, whole->stream));
         for (uint32_t kind = 0; kind < LOOM__KINDS; kind++)
             counts[kind] += some[kind];
     }
@@ -419,6 +429,21 @@ static loom_status tell_done(const loom__application *whole, loom_status status,
                       (unsigned long long)sum->keys, (unsigned long long)whole->n, why);
 }
 
+static loom_status run_checked(loom__application *whole, int in_order, loom_result *result)
+{
+    loom__parts parts = {.map = whole->map, .access = LOOM__ACCESS_ALONE};
+    loom_result sum = {0};
+    whole->parts = &parts;
+    RETURN_IF_FAILED(loom__parts_begin(&parts, whole->stream));
+    const loom_status outcome = run_parts(whole, in_order, &sum);
+    loom__parts_end(&parts, sum.keys, whole->stream);
+    if (outcome != LOOM_OK && (sum.keys > 0 || parts.wrote))
+        return tell_done(whole, outcome, &sum, result);
+    RETURN_IF_FAILED(outcome);
+    RETURN_IF_FAILED(loom__handle_tell(&whole->map->handle, &sum, result, whole->stream)); /* waits for the answers */
+    return result != NULL ? LOOM_OK : loom__map_status_of(whole->map, &sum, "");
+}
+
 loom_status loom_map_apply(loom_map *map, const uint8_t *operations, const void *keys, const void *values, uint64_t n,
                            uint32_t flags, void *found, uint8_t *status, loom_result *result, loom_stream stream)
 {
@@ -433,17 +458,14 @@ loom_status loom_map_apply(loom_map *map, const uint8_t *operations, const void 
         {.name = "status", .at = status, .width = 1, .optional = 1, .written = 1},
     };
     RETURN_IF_FAILED(loom__check_arrays(arrays, sizeof arrays / sizeof *arrays, n));
-    loom__parts parts = {.map = map, .access = LOOM__ACCESS_ALONE};
-    uint64_t counts[LOOM__KINDS] = {0};
-    const loom__application whole = {map, &parts, operations, counts, keys, values, found, status, n, stream};
-    loom_result sum = {0};
-    RETURN_IF_FAILED(check_operations(&whole, counts));
-    RETURN_IF_FAILED(loom__parts_begin(&parts, stream));
-    const loom_status outcome = run_parts(&whole, (flags & LOOM_IN_ORDER) != 0, &sum);
-    loom__parts_end(&parts, sum.keys, stream);
-    if (outcome != LOOM_OK && (sum.keys > 0 || parts.wrote))
-        return tell_done(&whole, outcome, &sum, result);
-    RETURN_IF_FAILED(outcome);
-    RETURN_IF_FAILED(loom__handle_tell(&map->handle, &sum, result, stream)); /* waits for the last answers */
-    return result != NULL ? LOOM_OK : loom__map_status_of(map, &sum, "");
+    const int in_order = (flags & LOOM_IN_ORDER) != 0;
+    uint64_t counts[LOOM__KINDS] = {0}, bytes = 0;
+    loom__application whole = {map, NULL, operations, counts, NULL, keys, values, found, status, n, stream};
+    if (!in_order && n > 0 && n <= MOST_AT_ONCE)
+        whole.places = take_places(&whole, &bytes);
+    loom_status outcome = check_operations(&whole, counts, whole.places);
+    if (outcome == LOOM_OK)
+        outcome = run_checked(&whole, in_order, result);
+    loom__release(&map->handle.context->machine->allocator, whole.places, bytes, LOOM_MEMORY_TEMPORARY, stream);
+    return outcome;
 }

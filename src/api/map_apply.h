@@ -15,6 +15,7 @@ typedef struct loom__application {
     loom__parts *parts;
     const uint8_t *operations; /* [n]; those that are none change nothing and get no status */
     const uint64_t *counts;    /* [LOOM__KINDS] rows of each kind; NULL: not known */
+    uint32_t *places;          /* of a loom__kind_order, if counts are known; NULL: there was no memory */
     const unsigned char *keys, *values;
     unsigned char *found;
     uint8_t *status;

@@ -3,7 +3,7 @@
  * Rows by kind. A thread block counts the kinds of LOOM__KIND_BLOCK rows, one scan over all counts says where the rows
  * of each block and kind go, and each block moves its elements. It does not store where rows go: whoever brings answers
  * back reads the operations again, a byte for each row instead of the four of a row number. A thread keeps its rows'
- * kinds and its counts in registers.
+ * kinds and its counts in registers. Bringing answers back writes parts of 32-byte sectors, which DRAM reads first.
  *
  * Sequences. The effects of all rows are scanned at once, so a key that half of the rows have takes no longer than many
  * keys. A scan moves 64 bytes for each row, and answers read 32. */
@@ -79,31 +79,36 @@ struct add_counts {
 
 typedef cub::BlockScan<kind_counts, THREADS> kind_scan;
 
-__device__ __forceinline__ thread_kinds read_kinds(const uint8_t *operations, uint64_t n, uint64_t first)
+/* Reads 16 rows at once. All of them are there, and `operations` is aligned. */
+__device__ __forceinline__ thread_kinds read_wide(const uint8_t *operations, uint64_t first)
 {
-    thread_kinds kinds;
-    if (first + THREAD_ROWS <= n && (uintptr_t)operations % sizeof(uint4) == 0) {
-        static_assert(THREAD_ROWS == sizeof(uint4), "one load");
-        const uint4 four = __ldcs((const uint4 *)(operations + first));
-        kinds = {{four.x, four.y, four.z, four.w}};
-    } else {
+    static_assert(THREAD_ROWS == sizeof(uint4), "one load");
+    const uint4 four = __ldcs((const uint4 *)(operations + first));
+    return {{four.x, four.y, four.z, four.w}};
+}
+
+__device__ __forceinline__ thread_kinds read_bytes(const uint8_t *operations, uint64_t n, uint64_t first)
+{
+    thread_kinds kinds = {};
 #pragma unroll
-        for (int w = 0; w < THREAD_ROWS / 4; w++) {
-            kinds.words[w] = 0;
+    for (int w = 0; w < THREAD_ROWS / 4; w++)
 #pragma unroll
-            for (int b = 0; b < 4; b++)
-                if (first + 4 * w + b < n)
-                    kinds.words[w] |= (uint32_t)operations[first + 4 * w + b] << 8 * b;
-        }
-    }
+        for (int b = 0; b < 4; b++)
+            if (first + 4 * w + b < n)
+                kinds.words[w] |= (uint32_t)operations[first + 4 * w + b] << 8 * b;
+    return kinds;
+}
+
+/* Makes kinds of operations. Rows that are not there get a number above all kinds. */
+__device__ __forceinline__ void tell_kinds(thread_kinds *kinds, uint64_t n, uint64_t first)
+{
 #pragma unroll
     for (int w = 0; w < THREAD_ROWS / 4; w++) {
-        kinds.words[w] = __vminu4(kinds.words[w], LOOM__OPERATIONS * 0x01010101u);
+        kinds->words[w] = __vminu4(kinds->words[w], LOOM__OPERATIONS * 0x01010101u);
         const uint64_t there = n > first + 4 * w ? n - first - 4 * w : 0;
-        if (there < 4) /* the bytes above are those of rows that are not there */
-            kinds.words[w] |= 0xffffffffu << 8 * there;
+        if (there < 4)
+            kinds->words[w] |= 0xffffffffu << 8 * there;
     }
-    return kinds;
 }
 
 __device__ __forceinline__ kind_counts count_kinds(const thread_kinds &kinds)
@@ -120,21 +125,47 @@ __device__ __forceinline__ kind_counts count_kinds(const thread_kinds &kinds)
     return counts;
 }
 
-/* `places` and `totals` may be NULL. places[kind * blocks + block]: how many rows of the block are of this kind. */
+enum { WARP_READS = LOOM__KIND_BLOCK / (32 * THREAD_ROWS) };
+
+/* A warp counts a block of rows. `places` and `totals` may be NULL. places[kind * blocks + block]: how many rows of the
+ * block are of this kind. */
 __global__ void __launch_bounds__(THREADS)
     count_kernel(const uint8_t *operations, uint64_t n, uint32_t *places, unsigned long long *totals)
 {
-    __shared__ typename kind_scan::TempStorage storage;
-    kind_counts before, all;
-    const thread_kinds kinds = read_kinds(operations, n, ((uint64_t)blockIdx.x * THREADS + threadIdx.x) * THREAD_ROWS);
-    kind_scan(storage).ExclusiveScan(count_kinds(kinds), before, kind_counts{}, add_counts{}, all);
-    if (threadIdx.x < LOOM__KINDS) {
-        const uint32_t count = all.of(threadIdx.x);
-        if (places != NULL)
-            places[(uint64_t)threadIdx.x * gridDim.x + blockIdx.x] = count;
-        if (totals != NULL && count > 0)
-            atomicAdd(totals + threadIdx.x, (unsigned long long)count);
+    __shared__ uint32_t sums[LOOM__KINDS];
+    const uint32_t lane = threadIdx.x % 32;
+    const uint64_t block = (uint64_t)blockIdx.x * (THREADS / 32) + threadIdx.x / 32, blocks = loom__kind_blocks(n);
+    const uint64_t first = block * LOOM__KIND_BLOCK + lane * THREAD_ROWS;
+    thread_kinds kinds[WARP_READS];
+    if (threadIdx.x < LOOM__KINDS)
+        sums[threadIdx.x] = 0;
+    if ((block + 1) * LOOM__KIND_BLOCK <= n && (uintptr_t)operations % sizeof(uint4) == 0) {
+#pragma unroll
+        for (int i = 0; i < WARP_READS; i++) /* all at once */
+            kinds[i] = read_wide(operations, first + i * 32 * THREAD_ROWS);
+    } else {
+#pragma unroll
+        for (int i = 0; i < WARP_READS; i++)
+            kinds[i] = read_bytes(operations, n, first + i * 32 * THREAD_ROWS);
     }
+    kind_counts counts = {};
+#pragma unroll
+    for (int i = 0; i < WARP_READS; i++) {
+        tell_kinds(&kinds[i], n, first + i * 32 * THREAD_ROWS);
+        counts = add_counts{}(counts, count_kinds(kinds[i]));
+    }
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2)
+        counts = add_counts{}(counts, {__shfl_xor_sync(0xffffffffu, counts.low, distance),
+                                       __shfl_xor_sync(0xffffffffu, counts.high, distance)});
+    if (places != NULL && lane < LOOM__KINDS && block < blocks)
+        places[lane * blocks + block] = counts.of(lane);
+    __syncthreads();
+    if (lane < LOOM__KINDS)
+        atomicAdd(sums + lane, counts.of(lane));
+    __syncthreads();
+    if (totals != NULL && threadIdx.x < LOOM__KINDS && sums[threadIdx.x] > 0)
+        atomicAdd(totals + threadIdx.x, (unsigned long long)sums[threadIdx.x]);
 }
 
 /* The rows of a block in the order of their kinds. */
@@ -148,7 +179,7 @@ struct block_rows {
 template <class unit, bool put, bool one_unit>
 __device__ __forceinline__ void move_units(const block_rows &block, const loom__kind_column &column, uint64_t begin)
 {
-    const uint32_t units = one_unit ? 1 : column.width / (uint32_t)sizeof(unit), all = block.starts[LOOM__OPERATIONS];
+    const uint32_t units = one_unit ? 1 : column.width / (uint32_t)sizeof(unit), all = block.starts[LOOM__KINDS];
     unit *to = (unit *)column.to;
     const unit *from = (const unit *)column.from;
 #pragma unroll 4
@@ -176,6 +207,17 @@ struct kind_columns {
     uint32_t count;
 };
 
+enum { CACHE_LINE = 128, MOST_PREFETCHED = 16 /* bytes of an element */ };
+
+/* Elements come from memory while the block finds out where they go. */
+__device__ __forceinline__ void prefetch_elements(const loom__kind_column &column, uint64_t begin, uint64_t rows)
+{
+    const unsigned char *from = (const unsigned char *)column.from + begin * column.width;
+    if (column.width <= MOST_PREFETCHED)
+        for (uint32_t at = threadIdx.x * CACHE_LINE; at < rows * column.width; at += THREADS * CACHE_LINE)
+            asm volatile("prefetch.global.L2 [%0];" ::"l"(from + at));
+}
+
 template <bool put>
 __global__ void __launch_bounds__(THREADS)
     move_kernel(const __grid_constant__ loom__kind_order order, const __grid_constant__ kind_columns columns)
@@ -184,7 +226,13 @@ __global__ void __launch_bounds__(THREADS)
     __shared__ block_rows block;
     const uint64_t begin = (uint64_t)blockIdx.x * LOOM__KIND_BLOCK;
     kind_counts before, all;
-    const thread_kinds kinds = read_kinds(order.operations, order.n, begin + threadIdx.x * THREAD_ROWS);
+    const uint64_t first = begin + threadIdx.x * THREAD_ROWS, n = order.n;
+    const bool wide = first + THREAD_ROWS <= n && (uintptr_t)order.operations % sizeof(uint4) == 0;
+    thread_kinds kinds = wide ? read_wide(order.operations, first) : read_bytes(order.operations, n, first);
+    if (!put)
+        for (uint32_t c = 0; c < columns.count; c++)
+            prefetch_elements(columns.at[c], begin, n - begin < LOOM__KIND_BLOCK ? n - begin : LOOM__KIND_BLOCK);
+    tell_kinds(&kinds, n, first);
     kind_scan(storage).ExclusiveScan(count_kinds(kinds), before, kind_counts{}, add_counts{}, all);
     if (threadIdx.x <= LOOM__KINDS) {
         uint32_t start = 0;
@@ -231,8 +279,8 @@ cudaError_t count_all(const uint8_t *operations, uint64_t n, uint32_t *places, u
     const size_t bytes = LOOM__KINDS * sizeof *totals;
     if (counts != NULL)
         RETURN_IF_CUDA_FAILED(cudaMemsetAsync(totals, 0, bytes, stream));
-    count_kernel<<<(unsigned)loom__kind_blocks(n), THREADS, 0, stream>>>(operations, n, places,
-                                                                         counts != NULL ? totals : NULL);
+    count_kernel<<<blocks_for(32 * loom__kind_blocks(n)), THREADS, 0, stream>>>(operations, n, places,
+                                                                                counts != NULL ? totals : NULL);
     RETURN_IF_CUDA_FAILED(cudaGetLastError());
     if (places != NULL)
         RETURN_IF_CUDA_FAILED(cub::DeviceScan::ExclusiveSum(scratch, scratch_bytes, places, places,
