@@ -99,6 +99,7 @@ TEST_EACH(test_open_bulk_null_arrays_with_result)
     INVALID(loom_map_find(a.map, NULL, N, a.p, NULL, status, &a.result, NULL));
     INVALID(loom_map_contains(a.map, NULL, N, a.p, status, &a.result, NULL));
     INVALID(loom_map_erase(a.map, NULL, N, status, &a.result, NULL));
+    INVALID(loom_map_apply(a.map, status, NULL, a.p, N, 0, NULL, NULL, &a.result, NULL));
     INVALID(loom_map_count(a.map, NULL, N, status, &a.result, NULL));
     free_arena(&a);
 }
@@ -123,6 +124,7 @@ TEST(test_open_bulk_null_handle)
     INVALID(loom_map_find_or_insert(NULL, x, y, 4, NULL, status, NULL, NULL));
     INVALID(loom_map_update(NULL, x, y, 4, status, NULL, NULL));
     INVALID(loom_map_accumulate(NULL, x, y, 4, LOOM_COMBINE_ADD, LOOM_NUMBER_U64, status, NULL, NULL));
+    INVALID(loom_map_apply(NULL, status, x, y, 4, 0, NULL, NULL, NULL, NULL));
     INVALID(loom_map_count(NULL, x, 4, status, NULL, NULL));
     INVALID(loom_map_count(NULL, NULL, 0, NULL, NULL, NULL));
     INVALID(loom_map_for_each(NULL, never_called, NULL, NULL, NULL));
@@ -153,6 +155,7 @@ TEST_EACH(test_open_bulk_no_keys)
     CHECK_OK(loom_map_contains(a.map, NULL, 0, NULL, NULL, NULL, NULL));
     CHECK_OK(loom_map_erase(a.map, NULL, 0, NULL, NULL, NULL));
     CHECK_OK(loom_map_count(a.map, NULL, 0, NULL, NULL, NULL));
+    CHECK_OK(loom_map_apply(a.map, NULL, NULL, NULL, 0, LOOM_IN_ORDER, NULL, NULL, NULL, NULL));
     CHECK_OK(loom_map_count_accesses(a.map, NULL, 0, &number, NULL));
     CHECK_EQ(number, 0);
     batch none = make_batch(t, 0);
@@ -192,6 +195,7 @@ TEST_EACH(test_open_bulk_misaligned_arrays)
             INVALID(loom_map_update(a.map, x, y, N, NULL, NULL, NULL));
             INVALID(loom_map_erase(a.map, x, N, NULL, NULL, NULL));
             INVALID(loom_map_count(a.map, x, N, NULL, NULL, NULL));
+            INVALID(loom_map_apply(a.map, good, x, y, N, 0, NULL, NULL, NULL, NULL));
             INVALID(loom_map_count_accesses(a.map, x, N, &number, NULL));
             INVALID(loom_map_retrieve_all(a.map, x, y, N, &number, NULL, NULL));
             INVALID(loom_cursor_next(cursor, x, y, N, &number, NULL));
@@ -464,6 +468,7 @@ TEST_EACH(test_open_bulk_stream_on_cpu, .cpu_only = 1)
     INVALID(loom_map_find(a.map, x, N, y, NULL, NULL, NULL, stream));
     INVALID(loom_map_contains(a.map, x, N, NULL, NULL, NULL, stream));
     INVALID(loom_map_erase(a.map, x, N, NULL, NULL, stream));
+    INVALID(loom_map_apply(a.map, a.p + 16384, x, y, N, 0, NULL, NULL, NULL, stream));
     INVALID(loom_map_count(a.map, x, N, NULL, NULL, stream));
     INVALID(loom_map_for_each(a.map, never_called, NULL, NULL, stream));
     INVALID(loom_map_size(a.map, &number, stream));

@@ -21,7 +21,7 @@ static const struct {
     {"stats", 'r', 0},          {"verify", 'r', 0},          {"accesses", 'r', 0}, {"insert", 'i', 0},
     {"find_or_insert", 'i', 1}, {"accumulate", 'a', 1},      {"count", 'a', 1},    {"update", 'u', 1},
     {"erase", 'e', 0},          {"insert in order", 'x', 0}, {"build", 'x', 0},    {"erase_if", 'x', 1},
-    {"clear", 'x', 0},
+    {"apply", 'x', 0},          {"clear", 'x', 0},
 };
 enum { CALLS = sizeof calls / sizeof calls[0] };
 
@@ -85,6 +85,9 @@ static loom_status make_call(test_run *t, loom_map *map, int call, batch *b)
         return loom_map_build(map, b->keys, b->values, b->n, LOOM_KEEP, NULL, NULL, NULL);
     case 19:
         return loom_map_erase_if(map, b->value_bytes == 8 ? LOOM_NUMBER_U64 : LOOM_NUMBER_U32, NULL, NULL, NULL, NULL);
+    case 20:
+        memset(b->status, LOOM_APPLY_ERASE, b->n);
+        return loom_map_apply(map, b->status, b->keys, b->values, b->n, 0, NULL, NULL, NULL, NULL);
     default:
         return loom_map_clear(map, NULL, NULL);
     }

@@ -151,6 +151,17 @@ static loom_status ask_erase_if(subject *s, batch *b)
     return loom_map_erase_if(s->m.map, LOOM_NUMBER_U32, NULL, NULL, NULL, NULL);
 }
 
+static void run_apply(subject *s, batch *b)
+{
+    model_apply(&s->m, b);
+}
+
+static loom_status ask_apply(subject *s, batch *b)
+{
+    memset(b->status, LOOM_APPLY_INSERT, b->n);
+    return loom_map_apply(s->m.map, b->status, b->keys, b->values, b->n, 0, NULL, NULL, NULL, NULL);
+}
+
 static void run_retrieve(subject *s, batch *b)
 {
     model_compare_cursor(&s->m, b->n + 1);
@@ -251,6 +262,7 @@ static const struct {
     {"find_or_insert", LOOM_FEATURE_FIND_OR_INSERT, run_find_or_insert, ask_find_or_insert},
     {"accumulate", LOOM_FEATURE_ACCUMULATE, run_accumulate, ask_accumulate},
     {"count", LOOM_FEATURE_ACCUMULATE, run_accumulate, ask_count},
+    {"apply", LOOM_FEATURE_APPLY, run_apply, ask_apply},
     {"retrieve", LOOM_FEATURE_RETRIEVE_ALL, run_retrieve, ask_retrieve},
     {"grow", LOOM_FEATURE_GROW, run_grow, ask_grow},
     {"clone", LOOM_FEATURE_CLONE, run_clone, ask_clone},

@@ -56,6 +56,8 @@ enum {
     LOST_COUNT,
     LOST_BUILD_IN_ORDER,
     LOST_ERASE_IF,
+    LOST_APPLY,
+    LOST_APPLY_IN_ORDER,
     LOST_ERASE,
     LOST_CALLS
 };
@@ -123,6 +125,12 @@ static loom_status make_lost_call(loom_context *context, lost_run *run, int call
         return loom_map_build(map, b->keys, b->values, b->n, LOOM_IN_ORDER, got->status, &result, NULL);
     case LOST_ERASE_IF:
         return loom_map_erase_if(map, LOOM_NUMBER_U64, &(uint64_t){1}, &(uint64_t){0}, &result, NULL);
+    case LOST_APPLY:
+    case LOST_APPLY_IN_ORDER:
+        for (uint64_t i = 0; i < b->n; i++)
+            got->status[i] = i % 2 ? LOOM_APPLY_FIND : LOOM_APPLY_INSERT;
+        return loom_map_apply(map, got->status, b->keys, b->values, b->n, call == LOST_APPLY ? 0 : LOOM_IN_ORDER,
+                              got->values, b->status, &result, NULL);
     default:
         return loom_map_erase(map, b->keys, b->n, NULL, NULL, NULL);
     }
@@ -224,6 +232,9 @@ TEST(test_cuda_faulty_kernel_is_told)
     CHECK_REFUSED(loom_map_build(map, b.keys, b.values, 1000, LOOM_IN_ORDER, NULL, NULL, NULL), LOOM_DEVICE);
     CHECK_REFUSED(loom_map_erase(map, b.keys, 1000, NULL, NULL, NULL), LOOM_DEVICE);
     CHECK_REFUSED(loom_map_erase_if(map, LOOM_NUMBER_U32, NULL, NULL, NULL, NULL), LOOM_DEVICE);
+    CHECK_REFUSED(loom_map_apply(map, b.status, b.keys, b.values, 1000, 0, NULL, NULL, NULL, NULL), LOOM_DEVICE);
+    CHECK_REFUSED(loom_map_apply(map, b.status, b.keys, b.values, 1000, LOOM_IN_ORDER, NULL, NULL, NULL, NULL),
+                  LOOM_DEVICE);
     CHECK_REFUSED(loom_map_update(map, b.keys, b.values, 1000, NULL, NULL, NULL), LOOM_DEVICE);
     CHECK_REFUSED(loom_map_find_or_insert(map, b.keys, b.values, 1000, NULL, NULL, NULL, NULL), LOOM_DEVICE);
     CHECK_REFUSED(loom_map_accumulate(map, b.keys, b.values, 1000, LOOM_COMBINE_ADD, LOOM_NUMBER_U32, NULL, NULL, NULL),

@@ -306,6 +306,60 @@ void model_erase(model *m, batch *b)
     CHECK_EQ(map_size(m->map), reference_size(m->reference));
 }
 
+/* What row i of a batch does if the rows before it are done. Returns its status. *found: what a lookup finds. */
+static uint8_t apply_to_reference(model *m, const batch *b, uint64_t i, uint8_t operation, uint64_t *found)
+{
+    const uint64_t key = batch_key(b, i), value = batch_value(b, i);
+    uint64_t held = 0;
+    const int there = reference_get(m->reference, key, &held);
+    *found = held;
+    switch (operation) {
+    case LOOM_APPLY_FIND:
+        return there ? LOOM_OK : LOOM_NOT_FOUND;
+    case LOOM_APPLY_ERASE:
+        reference_remove(m->reference, key);
+        return there ? LOOM_OK : LOOM_NOT_FOUND;
+    case LOOM_APPLY_UPDATE:
+        if (there)
+            reference_put(m->reference, key, value);
+        return there ? LOOM_OK : LOOM_NOT_FOUND;
+    case LOOM_APPLY_INSERT:
+        if (!there)
+            reference_put(m->reference, key, value);
+        return there ? LOOM_EXISTS : LOOM_OK;
+    case LOOM_APPLY_ADD:
+        reference_put(m->reference, key, cut_word(held + value, m->value_bytes));
+        return there ? LOOM_EXISTS : LOOM_OK;
+    default:
+        reference_put(m->reference, key, value);
+        return there ? LOOM_EXISTS : LOOM_OK;
+    }
+}
+
+void model_apply(model *m, batch *b)
+{
+    static const uint8_t of_sets[] = {LOOM_APPLY_FIND, LOOM_APPLY_INSERT, LOOM_APPLY_OVERWRITE, LOOM_APPLY_ERASE};
+    uint8_t *operations = test_allocate(b->n);
+    void *found = test_allocate(b->n * 8);
+    loom_result result;
+    for (uint64_t i = 0; i < b->n; i++)
+        operations[i] = b->value_bytes > 0 ? (uint8_t)random_below(&m->t->random, LOOM_APPLY_ADD + 1)
+                                           : of_sets[random_below(&m->t->random, sizeof of_sets)];
+    CHECK_OK(loom_map_apply(m->map, operations, b->keys, b->values, b->n, LOOM_IN_ORDER,
+                            b->value_bytes > 0 ? found : NULL, b->status, &result, NULL));
+    CHECK_EQ(result.keys, b->n);
+    CHECK_EQ(result.full, 0);
+    for (uint64_t i = 0; i < b->n; i++) {
+        uint64_t wanted;
+        CHECK_EQ(b->status[i], apply_to_reference(m, b, i, operations[i], &wanted));
+        if (b->value_bytes > 0 && operations[i] == LOOM_APPLY_FIND)
+            CHECK_EQ(get_word(found, b->value_bytes, i), wanted);
+    }
+    CHECK_EQ(map_size(m->map), reference_size(m->reference));
+    free(operations);
+    free(found);
+}
+
 static loom_result erase_range(model *m, const number_range *range)
 {
     uint64_t position = 0, key, value, erased = 0, bounds[2];

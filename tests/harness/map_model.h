@@ -33,6 +33,8 @@ void model_find(model *m, const batch *keys);
 /* The same without statuses: this value of absent keys tells. */
 void model_find_or(model *m, const batch *keys, uint64_t absent);
 void model_erase(model *m, batch *b);
+/* loom_map_apply in order, with random operations. The table must have room for all keys. */
+void model_apply(model *m, batch *b);
 /* Of every kind of number that the values may be; NULL: no bound. */
 loom_result model_erase_if(model *m, loom_number number, const uint64_t *least, const uint64_t *most);
 /* Draws the number, and a range that some of the values of the table lie in. */
