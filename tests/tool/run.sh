@@ -294,7 +294,7 @@ unused_by_ops batch_of_filter --batch 'insert or contains' filter --batch 5 --op
 unused_by_ops sweep --queries find perfect --sweep --queries 50 --ops insert
 for option in --batch=5 --wait=last; do
     unused_by_ops "${option//[-=]/_}" "${option%=*}" \
-        'insert, find_or_insert, accumulate, count, update, overwrite, find, erase, churn or grow_from' \
+        'insert, find_or_insert, apply, accumulate, count, update, overwrite, find, erase, churn or grow_from' \
         map "$option" --ops build,grow
 done
 for option in --skew=1 --hot=0.5; do
@@ -302,6 +302,7 @@ for option in --skew=1 --hot=0.5; do
         map --type set "$option" --ops grow,extend
 done
 runs tool_used_more map --more 0.5 --ops insert_more
+runs tool_used_apply map --batch 7 --ops apply
 runs tool_used_from map --from 0,0.5 --ops grow_from
 runs tool_used_hit_of_churn map --hit 50 --ops churn
 runs tool_used_batch map --batch 5 --ops build,find

@@ -133,6 +133,56 @@ static void step_update(tour *t)
     tour_check_table(t, t->map);
 }
 
+/* What the row of key `index` does in a mixed batch. */
+static uint8_t operation_of(const tour *t, uint64_t index)
+{
+    static const uint8_t of_maps[] = {LOOM_APPLY_FIND, LOOM_APPLY_INSERT, LOOM_APPLY_OVERWRITE, LOOM_APPLY_ERASE,
+                                      LOOM_APPLY_UPDATE};
+    return of_maps[index % (t->value_bytes > 0 ? 5 : 4)];
+}
+
+/* Checks the answer to the row of key `index`, and does the same to the reference. */
+static void check_applied(tour *t, uint64_t index, uint32_t round)
+{
+    const uint8_t operation = operation_of(t, index);
+    const bool there = t->rounds[index] != TOUR_ABSENT;
+    const bool stores = operation == LOOM_APPLY_INSERT || operation == LOOM_APPLY_OVERWRITE;
+    const uint8_t wanted = stores ? (there ? LOOM_EXISTS : LOOM_OK) : (there ? LOOM_OK : LOOM_NOT_FOUND);
+    t->answers++;
+    if (t->status[index] != wanted)
+        tour_wrong(t, "the row of index %" PRIu64 " got the status %s", index, loom_status_name(t->status[index]));
+    if (operation == LOOM_APPLY_FIND && t->value_bytes > 0 &&
+        bench_get(t->found_values, index, t->value_bytes) !=
+            (there ? bench_value_of(index, t->rounds[index], t->value_bytes) : 0))
+        tour_wrong(t, "the key of index %" PRIu64 " was found with a wrong value", index);
+    if (operation == LOOM_APPLY_ERASE)
+        t->rounds[index] = TOUR_ABSENT;
+    else if (operation == LOOM_APPLY_OVERWRITE || (operation == LOOM_APPLY_INSERT && !there) ||
+             (operation == LOOM_APPLY_UPDATE && there))
+        t->rounds[index] = (uint8_t)round;
+}
+
+/* Half of the keys are present. Each row does something else than the row before. */
+static void step_apply(tour *t)
+{
+    const uint32_t round = 6;
+    if (!erase_upper_half(t))
+        return;
+    tour_fill(t, 0, t->n, round);
+    tour_spoil_answers(t);
+    for (uint64_t i = 0; i < t->n; i++)
+        t->seen[i] = operation_of(t, i);
+    const double begun = bench_seconds();
+    const loom_status status =
+        loom_map_apply(t->map, t->seen, t->keys, t->values, t->n, 0, t->found_values, t->status, NULL, NULL);
+    tour_took(t, begun, t->n);
+    if (!tour_did(t, status, "apply"))
+        return;
+    for (uint64_t i = 0; i < t->n; i++)
+        check_applied(t, i, round);
+    tour_check_table(t, t->map);
+}
+
 /* The number added to a present key yields its value of the next round; sums wrap around. */
 static void step_accumulate(tour *t)
 {
@@ -266,6 +316,7 @@ const tour_step tour_write_steps[] = {
     {.name = "find_or_insert, half", .run = step_find_or_insert, .needs = LOOM_FEATURE_FIND_OR_INSERT},
     {.name = "update, half there", .run = step_update, .needs = LOOM_FEATURE_UPDATE},
     {.name = "accumulate, half there", .run = step_accumulate, .needs = LOOM_FEATURE_ACCUMULATE},
+    {.name = "apply, half there", .run = step_apply, .needs = LOOM_FEATURE_APPLY},
     {.name = "insert, equal keys", .run = step_insert_equal_keys},
     {.name = "insert keep in order", .run = step_insert_keep_in_order, .needs = LOOM_FEATURE_INSERT_IN_ORDER},
     {.name = "insert overw. in order", .run = step_insert_overwrite_in_order, .needs = LOOM_FEATURE_INSERT_IN_ORDER},
