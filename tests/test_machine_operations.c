@@ -162,7 +162,7 @@ static void replace_operations(test_run *t, loom_context *context, uint64_t n)
 
 TEST(test_machine_sorts_operations, .every_machine = 1)
 {
-    static const uint64_t sizes[] = {1, 2, 31, 33, 1000, 4095, 4096, 4097, 70000, 300001};
+    static const uint64_t sizes[] = {1, 2, 31, 33, 1000, 1023, 1024, 1025, 8193, 70000, 300001};
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
     for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         for (int skewed = 0; skewed < 2; skewed++)

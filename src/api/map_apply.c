@@ -60,17 +60,11 @@ typedef struct sorted_part {
     unsigned char *to_status, *to_found;          /* answers as they go, where the machine reaches them */
 } sorted_part;
 
-int loom__apply_brings(const loom__application *part, const void *array)
+loom_status loom__apply_bring(const loom__application *part, loom__applied_array which, const unsigned char **array,
+                              uint64_t width, unsigned char *room)
 {
     loom__machine *machine = part->map->handle.context->machine;
-    return array != NULL && machine->ops->reaches != NULL && !machine->ops->reaches(machine, array);
-}
-
-loom_status loom__apply_bring(const loom__application *part, const unsigned char **array, uint64_t width,
-                              unsigned char *room)
-{
-    loom__machine *machine = part->map->handle.context->machine;
-    if (!loom__apply_brings(part, *array))
+    if (!loom__apply_brings(part, which))
         return LOOM_OK;
     RETURN_IF_FAILED(machine->ops->write_table(machine, room, *array, part->n * width, part->stream));
     *array = room;
@@ -121,12 +115,9 @@ static uint64_t lay_out(sorted_part *sorted)
     return rows;
 }
 
-static int stores_some(const uint64_t counts[LOOM__KINDS])
+static uint64_t brought_rows(const loom__application *part, loom__applied_array which)
 {
-    int some = 0;
-    for (uint32_t kind = 0; kind < LOOM__OPERATIONS; kind++)
-        some |= counts[kind] > 0 && kinds[kind].takes_values;
-    return some;
+    return loom__apply_brings(part, which) ? part->n : 0;
 }
 
 /* Takes memory for rows in order, and brings what must be brought. */
@@ -135,21 +126,17 @@ static loom_status make_room(sorted_part *sorted)
     const loom__application *part = sorted->part;
     const loom_map *map = part->map;
     const uint64_t rows = lay_out(sorted);
-    const int brings_keys = loom__apply_brings(part, part->keys);
-    const int brings_values = stores_some(sorted->counts) && loom__apply_brings(part, part->values);
-    const int brings_status = loom__apply_brings(part, part->status);
-    const int brings_found = loom__apply_brings(part, part->found);
-    const int brings_operations = loom__apply_brings(part, part->operations);
     const int has_values = part->values != NULL || part->found != NULL;
     uint64_t bytes = 0;
     const uint64_t keys = loom__apply_place(&bytes, rows, map->key_bytes),
                    values = loom__apply_place(&bytes, has_values ? rows : 0, map->value_bytes),
                    status = loom__apply_place(&bytes, part->status != NULL ? rows : 0, 1),
-                   brought_keys = loom__apply_place(&bytes, brings_keys ? part->n : 0, map->key_bytes),
-                   brought_values = loom__apply_place(&bytes, brings_values ? part->n : 0, map->value_bytes),
-                   brought_status = loom__apply_place(&bytes, brings_status ? part->n : 0, 1),
-                   brought_found = loom__apply_place(&bytes, brings_found ? part->n : 0, map->value_bytes),
-                   brought_operations = loom__apply_place(&bytes, brings_operations ? part->n : 0, 1);
+                   brought_keys = loom__apply_place(&bytes, brought_rows(part, LOOM__APPLIED_KEYS), map->key_bytes),
+                   brought_values =
+                       loom__apply_place(&bytes, brought_rows(part, LOOM__APPLIED_VALUES), map->value_bytes),
+                   brought_status = loom__apply_place(&bytes, brought_rows(part, LOOM__APPLIED_STATUS), 1),
+                   brought_found = loom__apply_place(&bytes, brought_rows(part, LOOM__APPLIED_FOUND), map->value_bytes),
+                   brought_operations = loom__apply_place(&bytes, brought_rows(part, LOOM__APPLIED_OPERATIONS), 1);
     unsigned char *memory =
         loom__allocate(&map->handle.context->machine->allocator, bytes, LOOM_MEMORY_TEMPORARY, part->stream);
     const unsigned char *to_status = part->status, *to_found = part->found;
@@ -160,12 +147,14 @@ static loom_status make_room(sorted_part *sorted)
     sorted->keys = memory + keys;
     sorted->values = has_values ? memory + values : NULL;
     sorted->status = part->status != NULL ? memory + status : NULL;
-    RETURN_IF_FAILED(loom__apply_bring(part, &sorted->from_keys, map->key_bytes, memory + brought_keys));
-    if (brings_values)
-        RETURN_IF_FAILED(loom__apply_bring(part, &sorted->from_values, map->value_bytes, memory + brought_values));
-    RETURN_IF_FAILED(loom__apply_bring(part, &to_status, 1, memory + brought_status));
-    RETURN_IF_FAILED(loom__apply_bring(part, &to_found, map->value_bytes, memory + brought_found));
-    RETURN_IF_FAILED(loom__apply_bring(part, &sorted->order.operations, 1, memory + brought_operations));
+    RETURN_IF_FAILED(
+        loom__apply_bring(part, LOOM__APPLIED_KEYS, &sorted->from_keys, map->key_bytes, memory + brought_keys));
+    RETURN_IF_FAILED(
+        loom__apply_bring(part, LOOM__APPLIED_VALUES, &sorted->from_values, map->value_bytes, memory + brought_values));
+    RETURN_IF_FAILED(loom__apply_bring(part, LOOM__APPLIED_STATUS, &to_status, 1, memory + brought_status));
+    RETURN_IF_FAILED(loom__apply_bring(part, LOOM__APPLIED_FOUND, &to_found, map->value_bytes, memory + brought_found));
+    RETURN_IF_FAILED(
+        loom__apply_bring(part, LOOM__APPLIED_OPERATIONS, &sorted->order.operations, 1, memory + brought_operations));
     sorted->to_status = (unsigned char *)(uintptr_t)to_status;
     sorted->to_found = (unsigned char *)(uintptr_t)to_found;
     return LOOM_OK;
@@ -332,7 +321,7 @@ static loom__application part_of(const loom__application *whole, uint64_t first,
 static loom_status run_parts(const loom__application *whole, int in_order, loom_result *sum)
 {
     uint64_t most = in_order ? MOST_IN_ORDER : MOST_AT_ONCE;
-    if (most > MOST_BROUGHT && (loom__apply_brings(whole, whole->keys) || loom__apply_brings(whole, whole->values)))
+    if (most > MOST_BROUGHT && whole->brings != 0)
         most = MOST_BROUGHT;
     for (uint64_t first = 0, n; first < whole->n; first += n) {
         loom_result done = {0};
@@ -429,6 +418,17 @@ static loom_status tell_done(const loom__application *whole, loom_status status,
                       (unsigned long long)sum->keys, (unsigned long long)whole->n, why);
 }
 
+/* Finds out whether the machine must be brought this array. */
+static loom_status locate(loom__application *whole, const loom__array *array, loom__applied_array which)
+{
+    loom__machine *machine = whole->map->handle.context->machine;
+    int reached = 1;
+    if (machine->ops->reaches != NULL && array->at != NULL)
+        RETURN_IF_FAILED(machine->ops->reaches(machine, array->name, array->at, &reached));
+    whole->brings |= (uint32_t)!reached << which;
+    return LOOM_OK;
+}
+
 static loom_status run_checked(loom__application *whole, int in_order, loom_result *result)
 {
     loom__parts parts = {.map = whole->map, .access = LOOM__ACCESS_ALONE};
@@ -451,6 +451,7 @@ loom_status loom_map_apply(loom_map *map, const uint8_t *operations, const void 
     RETURN_IF_FAILED(loom__map_check_values(map, values));
     RETURN_IF_FAILED(loom__map_check_values(map, found));
     const loom__array arrays[] = {
+        /* in the order of loom__applied_array */
         {.name = "operations", .at = operations, .width = 1},
         {.name = "keys", .at = keys, .width = map->key_bytes},
         {.name = "values", .at = values, .width = map->value_bytes, .optional = 1},
@@ -460,7 +461,9 @@ loom_status loom_map_apply(loom_map *map, const uint8_t *operations, const void 
     RETURN_IF_FAILED(loom__check_arrays(arrays, sizeof arrays / sizeof *arrays, n));
     const int in_order = (flags & LOOM_IN_ORDER) != 0;
     uint64_t counts[LOOM__KINDS] = {0}, bytes = 0;
-    loom__application whole = {map, NULL, operations, counts, NULL, keys, values, found, status, n, stream};
+    loom__application whole = {map, NULL, operations, counts, NULL, keys, values, found, status, n, stream, 0};
+    for (uint32_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        RETURN_IF_FAILED(locate(&whole, &arrays[i], (loom__applied_array)i));
     if (!in_order && n > 0 && n <= MOST_AT_ONCE)
         whole.places = take_places(&whole, &bytes);
     loom_status outcome = check_operations(&whole, counts, whole.places);

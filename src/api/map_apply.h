@@ -21,7 +21,16 @@ typedef struct loom__application {
     uint8_t *status;
     uint64_t n;
     loom_stream stream;
+    uint32_t brings; /* which of the arrays the machine must be brought: 1 << loom__applied_array */
 } loom__application;
+
+typedef enum loom__applied_array {
+    LOOM__APPLIED_OPERATIONS,
+    LOOM__APPLIED_KEYS,
+    LOOM__APPLIED_VALUES,
+    LOOM__APPLIED_FOUND,
+    LOOM__APPLIED_STATUS
+} loom__applied_array;
 
 /* Both run a part of fewer than 2^32 rows, whose arrays lie wherever a call's arrays may, and add its outcome to *sum;
  * sum->keys counts the rows that are done. OUT_OF_MEMORY without a row that is done: the table is unchanged, and a
@@ -41,11 +50,13 @@ static inline uint64_t loom__apply_place(uint64_t *bytes, uint64_t n, uint64_t w
     return at;
 }
 
-/* Whether the machine must be brought this array. */
-int loom__apply_brings(const loom__application *part, const void *array);
+static inline int loom__apply_brings(const loom__application *part, loom__applied_array which)
+{
+    return part->brings >> which & 1;
+}
 
-/* Copies n elements to `room`, if the machine must be brought them, and points to where they lie now. */
-loom_status loom__apply_bring(const loom__application *part, const unsigned char **array, uint64_t width,
-                              unsigned char *room);
+/* If the machine must be brought the array, copies n elements to `room`, and points to where they lie now. */
+loom_status loom__apply_bring(const loom__application *part, loom__applied_array which, const unsigned char **array,
+                              uint64_t width, unsigned char *room);
 
 #endif

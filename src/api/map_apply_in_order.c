@@ -42,8 +42,8 @@ static loom_status prepare_rows(ordered_part *own)
     const uint64_t n = part->n;
     const int multimap = map->type == LOOM_TYPE_MULTIMAP;
     uint64_t bytes = 0;
-    own->brings_status = part->status == NULL || loom__apply_brings(part, part->status);
-    own->brings_found = part->found != NULL && loom__apply_brings(part, part->found);
+    own->brings_status = part->status == NULL || loom__apply_brings(part, LOOM__APPLIED_STATUS);
+    own->brings_found = loom__apply_brings(part, LOOM__APPLIED_FOUND);
     const uint64_t hashes = loom__apply_place(&bytes, n, sizeof(uint64_t)),
                    rows = loom__apply_place(&bytes, n, sizeof(uint32_t)),
                    groups = loom__apply_place(&bytes, n, sizeof(uint32_t)),
@@ -51,9 +51,12 @@ static loom_status prepare_rows(ordered_part *own)
                    status = loom__apply_place(&bytes, own->brings_status ? n : 0, 1),
                    found = loom__apply_place(&bytes, own->brings_found ? n : 0, map->value_bytes),
                    stays = loom__apply_place(&bytes, multimap ? n : 0, 1),
-                   operations = loom__apply_place(&bytes, loom__apply_brings(part, part->operations) ? n : 0, 1),
-                   keys = loom__apply_place(&bytes, loom__apply_brings(part, part->keys) ? n : 0, map->key_bytes),
-                   values = loom__apply_place(&bytes, loom__apply_brings(part, part->values) ? n : 0, map->value_bytes);
+                   operations =
+                       loom__apply_place(&bytes, loom__apply_brings(part, LOOM__APPLIED_OPERATIONS) ? n : 0, 1),
+                   keys =
+                       loom__apply_place(&bytes, loom__apply_brings(part, LOOM__APPLIED_KEYS) ? n : 0, map->key_bytes),
+                   values = loom__apply_place(&bytes, loom__apply_brings(part, LOOM__APPLIED_VALUES) ? n : 0,
+                                              map->value_bytes);
     unsigned char *memory = take_memory(own, 0, bytes);
     if (memory == NULL)
         return LOOM_OUT_OF_MEMORY;
@@ -63,9 +66,9 @@ static loom_status prepare_rows(ordered_part *own)
     own->operations = part->operations;
     own->keys = part->keys;
     own->values = part->values;
-    RETURN_IF_FAILED(loom__apply_bring(part, &own->operations, 1, memory + operations));
-    RETURN_IF_FAILED(loom__apply_bring(part, &own->keys, map->key_bytes, memory + keys));
-    RETURN_IF_FAILED(loom__apply_bring(part, &own->values, map->value_bytes, memory + values));
+    RETURN_IF_FAILED(loom__apply_bring(part, LOOM__APPLIED_OPERATIONS, &own->operations, 1, memory + operations));
+    RETURN_IF_FAILED(loom__apply_bring(part, LOOM__APPLIED_KEYS, &own->keys, map->key_bytes, memory + keys));
+    RETURN_IF_FAILED(loom__apply_bring(part, LOOM__APPLIED_VALUES, &own->values, map->value_bytes, memory + values));
     if (own->brings_found) /* rows that are no lookups keep what is there */
         RETURN_IF_FAILED(own->machine->ops->write_table(own->machine, memory + found, part->found, n * map->value_bytes,
                                                         part->stream));
@@ -160,6 +163,7 @@ static loom_status write_net(ordered_part *own, int *refused)
     net.values = all->net_values;
     net.found = NULL;
     net.counts = NULL;
+    net.brings = 0;
     net.n = all->keys;
     RETURN_IF_FAILED(loom__apply_by_kind(&net, &of_keys));
     if (all->multimap) {

@@ -11,17 +11,24 @@ int loom__strings_on_host(const loom_map *map)
     return map->handle.context->machine->ops->reaches == NULL;
 }
 
-static int is_reached(const loom_map *map, const loom_strings *given)
+static int machine_reaches(const loom_map *map, const void *array)
 {
     loom__machine *machine = map->handle.context->machine;
-    return given->bytes == NULL || machine->ops->reaches == NULL || machine->ops->reaches(machine, given->bytes);
+    int reached = 0;
+    /* An array that no call may have is not for the host to read. refer_strings tells the error. */
+    return machine->ops->reaches(machine, "an array", array, &reached) != LOOM_OK || reached;
+}
+
+static int is_reached(const loom_map *map, const loom_strings *given)
+{
+    return given->bytes == NULL || loom__strings_on_host(map) || machine_reaches(map, given->bytes);
 }
 
 /* An offset of a batch. It may lie where only the machine reads. */
 static loom_status read_offset(const loom_map *map, const uint64_t *at, uint64_t *offset, loom_stream stream)
 {
     loom__machine *machine = map->handle.context->machine;
-    if (machine->ops->reaches != NULL && machine->ops->reaches(machine, at))
+    if (!loom__strings_on_host(map) && machine_reaches(map, at))
         return machine->ops->read_table(machine, offset, at, sizeof *offset, stream);
     *offset = *at;
     return LOOM_OK;

@@ -125,15 +125,17 @@ typedef struct loom__machine_ops {
     loom_status (*copy_strings)(loom__machine *machine, const loom__string *strings, uint64_t n, const uint64_t *places,
                                 void *to, loom_stream stream);
 
-    /* Whether the machine reads this array of a call where it lies. Otherwise the bytes of strings are copied to
-     * temporary memory first. NULL: it reads all memory, and temporary memory is host memory. */
-    int (*reaches)(loom__machine *machine, const void *array);
+    /* Whether the machine reads this array of a call where it lies. If not, those of mixed batches and the bytes of
+     * strings are copied to temporary memory first. Fails for arrays that no call may have. NULL: it reads all memory,
+     * and temporary memory is host memory. */
+    loom_status (*reaches)(loom__machine *machine, const char *name, const void *array, int *reached);
 
     /* Batches of operations (core/operations.h), of fewer than 2^32 rows.
      *   count_operations counts[k]: how many rows are of kind k. `counts` may be NULL: then the call does not wait.
      *                    `places`, if not NULL, is made as loom__kind_order needs it
      *   move_by_kind     brings the elements of 1 to LOOM__KIND_COLUMNS columns into the order of their kinds; with
-     *                    `put` from there back to where they were. A column may overwrite `operations`. Does not wait
+     *                    `put` from there back to where they were. A column may overwrite `operations`. All places
+     *                    are below 2^32. Does not wait
      *   sort_hashes      sorts n hashes, and writes to `rows` the numbers of their rows; ascending where hashes are equal
      *   group_rows       numbers the keys of rows that are sorted by hash: groups[i] for the row at place i. firsts[g]:
      *                    the first row of key g. *distinct: how many there are. *collide: rows with equal hashes have

@@ -18,7 +18,7 @@
 enum {
     LOOM__OPERATIONS = LOOM_APPLY_ADD + 1, /* that a row may ask for */
     LOOM__KINDS = LOOM__OPERATIONS + 1,    /* of rows: one for each operation; the last has rows that ask for none */
-    LOOM__KIND_BLOCK = 4096,               /* rows that are counted together */
+    LOOM__KIND_BLOCK = 1024,               /* rows that are counted together */
     LOOM__KIND_COLUMNS = 2,                /* most that are moved at once */
     LOOM__APPLIED_STATUSES = 16            /* statuses of rows are below it */
 };

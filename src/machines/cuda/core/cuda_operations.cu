@@ -1,16 +1,15 @@
 /* Batches that mix operations (core/machine.h, core/operations.h).
  *
- * Rows by kind. A thread block counts the kinds of LOOM__KIND_BLOCK rows, one scan over all counts says where the rows
- * of each block and kind go, and each block moves its elements. It does not store where rows go: whoever brings answers
- * back reads the operations again, a byte for each row instead of the four of a row number. A thread keeps its rows'
- * kinds and its counts in registers. Bringing answers back writes parts of 32-byte sectors, which DRAM reads first.
+ * Rows by kind. A warp counts the kinds of LOOM__KIND_BLOCK rows, one scan over all counts says where the rows of each
+ * block and kind go, and warps move the elements. Nobody stores where rows go: whoever brings answers back reads the
+ * operations again, a byte for each row instead of the four of a row number. Bringing answers back writes parts of
+ * 32-byte sectors, which DRAM reads first.
  *
  * Sequences. The effects of all rows are scanned at once, so a key that half of the rows have takes no longer than many
  * keys. A scan moves 64 bytes for each row, and answers read 32. */
 #include "core/call_parts.h"
 #include "machines/cuda/core/cuda_call.cuh"
 
-#include <cub/block/block_scan.cuh>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 
@@ -39,93 +38,107 @@ loom_status with_memory(loom__machine *machine, uint64_t bytes, loom_stream stre
 
 /* ---- rows by kind ---- */
 
-enum { THREAD_ROWS = 16, KIND_BITS = 3, ROW_BITS = 12 };
-static_assert(THREAD_ROWS * THREADS == LOOM__KIND_BLOCK, "a thread block takes one block of rows");
-static_assert(LOOM__KIND_BLOCK == 1 << ROW_BITS && ROW_BITS + KIND_BITS <= 16, "a row and its kind in 16 bits");
-static_assert(LOOM__KINDS < 1 << KIND_BITS, "one number is left for rows that are not there");
+enum {
+    WARPS = THREADS / 32,
+    LANE_READS = LOOM__KIND_BLOCK / (32 * sizeof(uint4)), /* of 16 operations, of each lane */
+    MOST_AT_ONCE = 8,                                     /* rows of a lane that are moved at once */
+    NO_KIND = 7                                           /* of rows that are not there */
+};
+static_assert((int)LOOM__KINDS <= (int)NO_KIND, "kinds have 3 bits");
+static_assert(LOOM__KIND_BLOCK % (32 * sizeof(uint4)) == 0 && LOOM__KIND_BLOCK % (32 * MOST_AT_ONCE) == 0,
+              "whole steps");
 
-/* The kinds of a thread's rows, a byte each. */
-struct thread_kinds {
-    uint32_t words[THREAD_ROWS / 4];
+/* The block of rows that a warp takes. */
+struct warp_rows {
+    uint64_t block, begin;
+    uint32_t lane;
 
-    __device__ __forceinline__ uint32_t of(int row) const
+    __device__ __forceinline__ warp_rows()
+        : block((uint64_t)blockIdx.x * WARPS + threadIdx.x / 32), begin(block * LOOM__KIND_BLOCK),
+          lane(threadIdx.x % 32)
     {
-        return words[row / 4] >> row % 4 * 8 & 0xffu;
+    }
+    /* The first of the 16 rows that this lane reads in step i. */
+    __device__ __forceinline__ uint64_t first(int i) const
+    {
+        return begin + (i * 32 + lane) * sizeof(uint4);
     }
 };
 
-/* Counts by kind, 16 bits each: a block has no more rows than that. */
+/* Kinds of four rows, from `first` on, of their operations. */
+__device__ __forceinline__ uint32_t four_kinds(uint32_t operations, uint64_t n, uint64_t first)
+{
+    const uint32_t kinds = __vminu4(operations, LOOM__OPERATIONS * 0x01010101u);
+    if (first + 4 <= n)
+        return kinds;
+    const uint32_t absent = first < n ? 0xffffffffu << 8 * (uint32_t)(n - first) : 0xffffffffu;
+    return (kinds & ~absent) | (NO_KIND * 0x01010101u & absent);
+}
+
+/* Reads the kinds of this lane's rows. */
+__device__ __forceinline__ void read_kinds(const uint8_t *operations, uint64_t n, const warp_rows &own,
+                                           uint4 kinds[LANE_READS])
+{
+    if (own.begin + LOOM__KIND_BLOCK <= n && (uintptr_t)operations % sizeof(uint4) == 0) {
+#pragma unroll
+        for (int i = 0; i < LANE_READS; i++)
+            kinds[i] = __ldcs((const uint4 *)(operations + own.first(i)));
+    } else {
+#pragma unroll
+        for (int i = 0; i < LANE_READS; i++) {
+            uint32_t words[4] = {};
+#pragma unroll
+            for (uint32_t b = 0; b < sizeof(uint4); b++)
+                if (own.first(i) + b < n)
+                    words[b / 4] |= (uint32_t)operations[own.first(i) + b] << b % 4 * 8;
+            kinds[i] = {words[0], words[1], words[2], words[3]};
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < LANE_READS; i++)
+        kinds[i] = {four_kinds(kinds[i].x, n, own.first(i)), four_kinds(kinds[i].y, n, own.first(i) + 4),
+                    four_kinds(kinds[i].z, n, own.first(i) + 8), four_kinds(kinds[i].w, n, own.first(i) + 12)};
+}
+
+/* Counts of a warp by kind: even[0] has kinds 0 and 4, even[1] 2 and 6; odd[0] 1 and 5, odd[1] 3 and 7. */
 struct kind_counts {
-    uint64_t low, high;
+    uint32_t even[2], odd[2];
 
     __device__ __forceinline__ uint32_t of(uint32_t kind) const
     {
-        return (uint32_t)((kind < 4 ? low : high) >> kind % 4 * 16) & 0xffffu;
-    }
-    __device__ __forceinline__ void add(uint32_t kind, uint64_t count)
-    {
-        const uint64_t more = count << kind % 4 * 16;
-        low += kind < 4 ? more : 0;
-        high += kind < 4 ? 0 : more;
+        const uint32_t some = kind % 2 ? odd[kind / 2 % 2] : even[kind / 2 % 2];
+        return kind < 4 ? some & 0xffffu : some >> 16;
     }
 };
 
-struct add_counts {
-    __device__ __forceinline__ kind_counts operator()(const kind_counts &a, const kind_counts &b) const
-    {
-        return {a.low + b.low, a.high + b.high};
-    }
-};
-
-typedef cub::BlockScan<kind_counts, THREADS> kind_scan;
-
-/* Reads 16 rows at once. All of them are there, and `operations` is aligned. */
-__device__ __forceinline__ thread_kinds read_wide(const uint8_t *operations, uint64_t first)
+/* Adds the kinds of eight rows to a word with 4 bits for each kind. */
+__device__ __forceinline__ uint32_t eight_kinds(uint32_t four, uint32_t other_four)
 {
-    static_assert(THREAD_ROWS == sizeof(uint4), "one load");
-    const uint4 four = __ldcs((const uint4 *)(operations + first));
-    return {{four.x, four.y, four.z, four.w}};
-}
-
-__device__ __forceinline__ thread_kinds read_bytes(const uint8_t *operations, uint64_t n, uint64_t first)
-{
-    thread_kinds kinds = {};
+    uint32_t counts = 0;
 #pragma unroll
-    for (int w = 0; w < THREAD_ROWS / 4; w++)
-#pragma unroll
-        for (int b = 0; b < 4; b++)
-            if (first + 4 * w + b < n)
-                kinds.words[w] |= (uint32_t)operations[first + 4 * w + b] << 8 * b;
-    return kinds;
-}
-
-/* Makes kinds of operations. Rows that are not there get a number above all kinds. */
-__device__ __forceinline__ void tell_kinds(thread_kinds *kinds, uint64_t n, uint64_t first)
-{
-#pragma unroll
-    for (int w = 0; w < THREAD_ROWS / 4; w++) {
-        kinds->words[w] = __vminu4(kinds->words[w], LOOM__OPERATIONS * 0x01010101u);
-        const uint64_t there = n > first + 4 * w ? n - first - 4 * w : 0;
-        if (there < 4)
-            kinds->words[w] |= 0xffffffffu << 8 * there;
-    }
-}
-
-__device__ __forceinline__ kind_counts count_kinds(const thread_kinds &kinds)
-{
-    kind_counts counts = {};
-#pragma unroll
-    for (uint32_t kind = 0; kind < LOOM__KINDS; kind++) {
-        uint32_t bits = 0;
-#pragma unroll
-        for (int w = 0; w < THREAD_ROWS / 4; w++)
-            bits += __popc(__vcmpeq4(kinds.words[w], kind * 0x01010101u));
-        counts.add(kind, bits / 8);
-    }
+    for (int b = 0; b < 4; b++)
+        counts += (1u << ((four >> 8 * b & 7) * 4)) + (1u << ((other_four >> 8 * b & 7) * 4));
     return counts;
 }
 
-enum { WARP_READS = LOOM__KIND_BLOCK / (32 * THREAD_ROWS) };
+__device__ __forceinline__ kind_counts count_kinds(const uint4 kinds[LANE_READS])
+{
+    static_assert(LANE_READS * sizeof(uint4) <= 255 && LOOM__KIND_BLOCK < 1 << 16, "no count overflows");
+    uint32_t even = 0, odd = 0; /* 8 bits for each kind */
+#pragma unroll
+    for (int i = 0; i < LANE_READS; i++) {
+        const uint32_t a = eight_kinds(kinds[i].x, kinds[i].y), b = eight_kinds(kinds[i].z, kinds[i].w);
+        even += (a & 0x0f0f0f0fu) + (b & 0x0f0f0f0fu);
+        odd += (a >> 4 & 0x0f0f0f0fu) + (b >> 4 & 0x0f0f0f0fu);
+    }
+    kind_counts counts;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        counts.even[half] = __reduce_add_sync(0xffffffffu, even >> 8 * half & 0x00ff00ffu);
+        counts.odd[half] = __reduce_add_sync(0xffffffffu, odd >> 8 * half & 0x00ff00ffu);
+    }
+    return counts;
+}
 
 /* A warp counts a block of rows. `places` and `totals` may be NULL. places[kind * blocks + block]: how many rows of the
  * block are of this kind. */
@@ -133,73 +146,117 @@ __global__ void __launch_bounds__(THREADS)
     count_kernel(const uint8_t *operations, uint64_t n, uint32_t *places, unsigned long long *totals)
 {
     __shared__ uint32_t sums[LOOM__KINDS];
-    const uint32_t lane = threadIdx.x % 32;
-    const uint64_t block = (uint64_t)blockIdx.x * (THREADS / 32) + threadIdx.x / 32, blocks = loom__kind_blocks(n);
-    const uint64_t first = block * LOOM__KIND_BLOCK + lane * THREAD_ROWS;
-    thread_kinds kinds[WARP_READS];
+    const warp_rows own;
+    const uint64_t blocks = loom__kind_blocks(n);
+    uint4 kinds[LANE_READS];
     if (threadIdx.x < LOOM__KINDS)
         sums[threadIdx.x] = 0;
-    if ((block + 1) * LOOM__KIND_BLOCK <= n && (uintptr_t)operations % sizeof(uint4) == 0) {
-#pragma unroll
-        for (int i = 0; i < WARP_READS; i++) /* all at once */
-            kinds[i] = read_wide(operations, first + i * 32 * THREAD_ROWS);
-    } else {
-#pragma unroll
-        for (int i = 0; i < WARP_READS; i++)
-            kinds[i] = read_bytes(operations, n, first + i * 32 * THREAD_ROWS);
-    }
-    kind_counts counts = {};
-#pragma unroll
-    for (int i = 0; i < WARP_READS; i++) {
-        tell_kinds(&kinds[i], n, first + i * 32 * THREAD_ROWS);
-        counts = add_counts{}(counts, count_kinds(kinds[i]));
-    }
-#pragma unroll
-    for (int distance = 16; distance > 0; distance /= 2)
-        counts = add_counts{}(counts, {__shfl_xor_sync(0xffffffffu, counts.low, distance),
-                                       __shfl_xor_sync(0xffffffffu, counts.high, distance)});
-    if (places != NULL && lane < LOOM__KINDS && block < blocks)
-        places[lane * blocks + block] = counts.of(lane);
+    read_kinds(operations, n, own, kinds);
+    const kind_counts counts = count_kinds(kinds);
+    if (places != NULL && own.lane < LOOM__KINDS && own.block < blocks)
+        places[own.lane * blocks + own.block] = counts.of(own.lane);
+    if (totals == NULL)
+        return;
     __syncthreads();
-    if (lane < LOOM__KINDS)
-        atomicAdd(sums + lane, counts.of(lane));
+    if (own.lane < LOOM__KINDS)
+        atomicAdd(sums + own.lane, counts.of(own.lane));
     __syncthreads();
-    if (totals != NULL && threadIdx.x < LOOM__KINDS && sums[threadIdx.x] > 0)
+    if (threadIdx.x < LOOM__KINDS && sums[threadIdx.x] > 0)
         atomicAdd(totals + threadIdx.x, (unsigned long long)sums[threadIdx.x]);
 }
 
-/* The rows of a block in the order of their kinds. */
-struct block_rows {
-    uint16_t rows[LOOM__KIND_BLOCK]; /* a row's place in the block, and above it its kind */
-    uint32_t starts[LOOM__KINDS + 1];
-    uint64_t homes[LOOM__KINDS]; /* entry `at` of rows goes to homes[its kind] + at */
+/* Some rows of a lane: their kinds, and where they go. Their numbers are `row`, row + 32 and so on. */
+template <int at_once> struct moving_rows {
+    uint64_t row;
+    uint32_t kinds[at_once], homes[at_once];
 };
 
-/* Moves the elements of a block's rows, in units that make up an element. */
-template <class unit, bool put, bool one_unit>
-__device__ __forceinline__ void move_units(const block_rows &block, const loom__kind_column &column, uint64_t begin)
+/* `next` of lane k: where the next row of kind k goes. All lanes of the warp call this. */
+template <int at_once>
+__device__ __forceinline__ void find_homes(moving_rows<at_once> *rows, uint32_t lane, uint32_t *next)
 {
-    const uint32_t units = one_unit ? 1 : column.width / (uint32_t)sizeof(unit), all = block.starts[LOOM__KINDS];
-    unit *to = (unit *)column.to;
-    const unit *from = (const unit *)column.from;
-#pragma unroll 4
-    for (uint32_t i = threadIdx.x; i < all * units; i += THREADS) {
-        const uint32_t at = one_unit ? i : i / units, within = one_unit ? 0 : i % units;
-        const uint32_t entry = block.rows[at], kind = entry >> ROW_BITS;
-        if (!(column.kinds >> kind & 1))
-            continue;
-        const uint64_t row = begin + (entry & (LOOM__KIND_BLOCK - 1)), home = block.homes[kind] + at;
-        to[(put ? row : home) * units + within] = from[(put ? home : row) * units + within];
+    const uint32_t below = (1u << lane) - 1;
+#pragma unroll
+    for (int u = 0; u < at_once; u++) {
+        const uint32_t kind = rows->kinds[u];
+        uint32_t bits[3];
+#pragma unroll
+        for (int b = 0; b < 3; b++)
+            bits[b] = __ballot_sync(0xffffffffu, kind >> b & 1);
+        auto lanes_of = [&](uint32_t other) {
+            uint32_t lanes = 0xffffffffu;
+#pragma unroll
+            for (int b = 0; b < 3; b++)
+                lanes &= bits[b] ^ ((other >> b & 1) - 1);
+            return lanes;
+        };
+        rows->homes[u] = __shfl_sync(0xffffffffu, *next, kind) + __popc(lanes_of(kind) & below);
+        *next += __popc(lanes_of(lane));
     }
 }
 
-template <class unit, bool put>
-__device__ __forceinline__ void move_as(const block_rows &block, const loom__kind_column &column, uint64_t begin)
+/* Elements of one unit. */
+template <class unit, bool put, int at_once>
+__device__ __forceinline__ void move_whole(const loom__kind_column &column, const moving_rows<at_once> &rows)
 {
-    if (column.width == sizeof(unit))
-        move_units<unit, put, true>(block, column, begin);
-    else
-        move_units<unit, put, false>(block, column, begin);
+    unit *to = (unit *)column.to, elements[at_once];
+    const unit *from = (const unit *)column.from;
+#pragma unroll
+    for (int u = 0; u < at_once; u++)
+        if (column.kinds >> rows.kinds[u] & 1)
+            elements[u] = __ldcs(from + (put ? rows.homes[u] : rows.row + 32 * u));
+#pragma unroll
+    for (int u = 0; u < at_once; u++)
+        if (column.kinds >> rows.kinds[u] & 1)
+            to[put ? rows.row + 32 * u : rows.homes[u]] = elements[u];
+}
+
+/* Elements of several units, which all lanes move together. */
+template <class unit, bool put>
+__device__ __forceinline__ void move_pieces(const loom__kind_column &column, const moving_rows<1> &rows, uint32_t lane)
+{
+    const uint32_t units = column.width / (uint32_t)sizeof(unit);
+    unit *to = (unit *)column.to;
+    const unit *from = (const unit *)column.from;
+    const uint64_t first = rows.row - lane;
+    for (uint32_t i = lane; i < 32 * units; i += 32) {
+        const uint32_t of = i / units, within = i % units; /* which lane's row */
+        const uint32_t kind = __shfl_sync(0xffffffffu, rows.kinds[0], of);
+        const uint64_t home = __shfl_sync(0xffffffffu, rows.homes[0], of), row = first + of;
+        if (column.kinds >> kind & 1)
+            to[(put ? row : home) * units + within] = from[(put ? home : row) * units + within];
+    }
+}
+
+/* Elements of 1, 4 and 8 bytes are moved several at a time. */
+__host__ __device__ __forceinline__ bool is_narrow(const loom__kind_column &column)
+{
+    return column.width == 1 || ((column.width == 4 || column.width == 8) &&
+                                 ((uintptr_t)column.to | (uintptr_t)column.from) % column.width == 0);
+}
+
+template <bool put, int at_once>
+__device__ __forceinline__ void move_column(const loom__kind_column &column, const moving_rows<at_once> &rows,
+                                            uint32_t lane)
+{
+    if constexpr (at_once > 1) {
+        if (column.width == 8)
+            move_whole<uint64_t, put>(column, rows);
+        else if (column.width == 4)
+            move_whole<uint32_t, put>(column, rows);
+        else
+            move_whole<uint8_t, put>(column, rows);
+    } else {
+        const uint32_t unit = loom__widest_word((uintptr_t)column.to | (uintptr_t)column.from | column.width);
+        if (unit == 16)
+            move_pieces<uint4, put>(column, rows, lane);
+        else if (unit == 8)
+            move_pieces<uint64_t, put>(column, rows, lane);
+        else if (unit == 4)
+            move_pieces<uint32_t, put>(column, rows, lane);
+        else
+            move_pieces<uint8_t, put>(column, rows, lane);
+    }
 }
 
 struct kind_columns {
@@ -209,62 +266,51 @@ struct kind_columns {
 
 enum { CACHE_LINE = 128, MOST_PREFETCHED = 16 /* bytes of an element */ };
 
-/* Elements come from memory while the block finds out where they go. */
-__device__ __forceinline__ void prefetch_elements(const loom__kind_column &column, uint64_t begin, uint64_t rows)
+/* Elements come from memory while the warp reads its operations. */
+__device__ __forceinline__ void prefetch_elements(const loom__kind_column &column, const warp_rows &own, uint64_t n)
 {
-    const unsigned char *from = (const unsigned char *)column.from + begin * column.width;
+    const uint64_t rows = own.begin >= n ? 0 : n - own.begin < LOOM__KIND_BLOCK ? n - own.begin : LOOM__KIND_BLOCK;
+    const unsigned char *from = (const unsigned char *)column.from + own.begin * column.width;
     if (column.width <= MOST_PREFETCHED)
-        for (uint32_t at = threadIdx.x * CACHE_LINE; at < rows * column.width; at += THREADS * CACHE_LINE)
+        for (uint32_t at = own.lane * CACHE_LINE; at < rows * column.width; at += 32 * CACHE_LINE)
             asm volatile("prefetch.global.L2 [%0];" ::"l"(from + at));
 }
 
-template <bool put>
-__global__ void __launch_bounds__(THREADS)
+/* A warp moves a block of rows, a row for each lane at a time. Votes on the three bits of kinds tell a lane how many of
+ * the lanes below have its kind. */
+template <bool put, int at_once>
+__global__ void __launch_bounds__(THREADS, 4)
     move_kernel(const __grid_constant__ loom__kind_order order, const __grid_constant__ kind_columns columns)
 {
-    __shared__ typename kind_scan::TempStorage storage;
-    __shared__ block_rows block;
-    const uint64_t begin = (uint64_t)blockIdx.x * LOOM__KIND_BLOCK;
-    kind_counts before, all;
-    const uint64_t first = begin + threadIdx.x * THREAD_ROWS, n = order.n;
-    const bool wide = first + THREAD_ROWS <= n && (uintptr_t)order.operations % sizeof(uint4) == 0;
-    thread_kinds kinds = wide ? read_wide(order.operations, first) : read_bytes(order.operations, n, first);
+    __shared__ uint4 shared_kinds[WARPS][LOOM__KIND_BLOCK / sizeof(uint4)];
+    const warp_rows own;
+    uint4 *all_kinds = shared_kinds[threadIdx.x / 32], kinds[LANE_READS];
+    if (own.begin >= order.n)
+        return;
     if (!put)
         for (uint32_t c = 0; c < columns.count; c++)
-            prefetch_elements(columns.at[c], begin, n - begin < LOOM__KIND_BLOCK ? n - begin : LOOM__KIND_BLOCK);
-    tell_kinds(&kinds, n, first);
-    kind_scan(storage).ExclusiveScan(count_kinds(kinds), before, kind_counts{}, add_counts{}, all);
-    if (threadIdx.x <= LOOM__KINDS) {
-        uint32_t start = 0;
-        for (uint32_t kind = 0; kind < threadIdx.x; kind++)
-            start += all.of(kind);
-        block.starts[threadIdx.x] = start;
-        if (threadIdx.x < LOOM__KINDS)
-            block.homes[threadIdx.x] = loom__kind_home(&order, threadIdx.x, blockIdx.x) - start;
-    }
-    __syncthreads();
+            prefetch_elements(columns.at[c], own, order.n);
+    read_kinds(order.operations, order.n, own, kinds);
 #pragma unroll
-    for (int i = 0; i < THREAD_ROWS; i++) {
-        const uint32_t kind = kinds.of(i);
-        if (kind < LOOM__KINDS) {
-            block.rows[block.starts[kind] + before.of(kind)] =
-                (uint16_t)(kind << ROW_BITS | (threadIdx.x * THREAD_ROWS + i));
-            before.add(kind, 1);
-        }
+    for (int i = 0; i < LANE_READS; i++)
+        all_kinds[i * 32 + own.lane] = kinds[i];
+    uint32_t next = own.lane < LOOM__KINDS ? (uint32_t)loom__kind_home(&order, own.lane, own.block) : 0;
+    __syncwarp();
+    for (uint32_t first = 0; first < LOOM__KIND_BLOCK; first += 32 * at_once) {
+        moving_rows<at_once> rows;
+        rows.row = own.begin + first + own.lane;
+#pragma unroll
+        for (int u = 0; u < at_once; u++)
+            rows.kinds[u] = ((const uint8_t *)all_kinds)[first + 32 * u + own.lane];
+        find_homes(&rows, own.lane, &next);
+        for (uint32_t c = 0; c < columns.count; c++)
+            move_column<put, at_once>(columns.at[c], rows, own.lane);
     }
-    __syncthreads();
-    for (uint32_t c = 0; c < columns.count; c++) {
-        const loom__kind_column &column = columns.at[c];
-        const uint32_t unit = loom__widest_word((uintptr_t)column.to | (uintptr_t)column.from | column.width);
-        if (unit == 16)
-            move_as<uint4, put>(block, column, begin);
-        else if (unit == 8)
-            move_as<uint64_t, put>(block, column, begin);
-        else if (unit == 4)
-            move_as<uint32_t, put>(block, column, begin);
-        else
-            move_as<uint8_t, put>(block, column, begin);
-    }
+}
+
+unsigned blocks_for_kinds(uint64_t n)
+{
+    return (unsigned)((loom__kind_blocks(n) + WARPS - 1) / WARPS);
 }
 
 cudaError_t scan_bytes(uint64_t count, size_t *bytes)
@@ -279,8 +325,7 @@ cudaError_t count_all(const uint8_t *operations, uint64_t n, uint32_t *places, u
     const size_t bytes = LOOM__KINDS * sizeof *totals;
     if (counts != NULL)
         RETURN_IF_CUDA_FAILED(cudaMemsetAsync(totals, 0, bytes, stream));
-    count_kernel<<<blocks_for(32 * loom__kind_blocks(n)), THREADS, 0, stream>>>(operations, n, places,
-                                                                                counts != NULL ? totals : NULL);
+    count_kernel<<<blocks_for_kinds(n), THREADS, 0, stream>>>(operations, n, places, counts != NULL ? totals : NULL);
     RETURN_IF_CUDA_FAILED(cudaGetLastError());
     if (places != NULL)
         RETURN_IF_CUDA_FAILED(cub::DeviceScan::ExclusiveSum(scratch, scratch_bytes, places, places,
@@ -447,10 +492,14 @@ loom_status cuda_move_by_kind(loom__machine *machine, const loom__kind_order *or
 {
     ON_DEVICE((cuda_state *)machine);
     kind_columns some = {{}, count};
-    for (uint32_t i = 0; i < count; i++)
+    bool narrow = true;
+    for (uint32_t i = 0; i < count; i++) {
         some.at[i] = columns[i];
-    auto kernel = put ? move_kernel<true> : move_kernel<false>;
-    kernel<<<(unsigned)loom__kind_blocks(order->n), THREADS, 0, (cudaStream_t)given>>>(*order, some);
+        narrow = narrow && is_narrow(columns[i]);
+    }
+    auto kernel = narrow ? (put ? move_kernel<true, MOST_AT_ONCE> : move_kernel<false, MOST_AT_ONCE>)
+                         : (put ? move_kernel<true, 1> : move_kernel<false, 1>);
+    kernel<<<blocks_for_kinds(order->n), THREADS, 0, (cudaStream_t)given>>>(*order, some);
     return cuda_status(cuda_step(cudaGetLastError()), "moving rows by their operations");
 }
 

@@ -467,7 +467,7 @@ loom_status cuda_place_strings(loom__machine *machine, const loom__string *strin
                                uint64_t room, uint64_t *places, loom__places_told *told, loom_stream stream);
 loom_status cuda_copy_strings(loom__machine *machine, const loom__string *strings, uint64_t n, const uint64_t *places,
                               void *to, loom_stream stream);
-int cuda_reaches(loom__machine *machine, const void *array);
+loom_status cuda_reaches(loom__machine *machine, const char *name, const void *array, int *reached);
 loom_status cuda_count_operations(loom__machine *machine, const uint8_t *operations, uint64_t n, uint32_t *places,
                                   uint64_t counts[LOOM__KINDS], loom_stream stream);
 loom_status cuda_move_by_kind(loom__machine *machine, const loom__kind_order *order, const loom__kind_column *columns,

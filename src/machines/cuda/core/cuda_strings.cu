@@ -235,15 +235,14 @@ cudaError_t cuda_resolve_strings(void *references, uint64_t n, const unsigned ch
     return cudaGetLastError();
 }
 
-int cuda_reaches(loom__machine *machine, const void *array)
+loom_status cuda_reaches(loom__machine *machine, const char *name, const void *array, int *reached)
 {
     const cuda_state *cuda = (const cuda_state *)machine;
     cuda_place place;
-    cuda_device_scope scope(cuda);
-    if (scope.status != LOOM_OK)
-        return 0;
-    /* An array that no call may have, on another device: not for the host to read. refer_strings tells the error. */
-    return cuda_locate(cuda, "an array", array, &place) != LOOM_OK || place == PLACE_DEVICE;
+    ON_DEVICE(cuda);
+    RETURN_IF_FAILED(cuda_locate(cuda, name, array, &place));
+    *reached = place == PLACE_DEVICE;
+    return LOOM_OK;
 }
 
 loom_status cuda_refer_strings(loom__machine *machine, const uint64_t *offsets, uint64_t base, uint64_t n,
