@@ -3,6 +3,8 @@
 #include "harness/counting_allocator.h"
 #include "harness/map_fixture.h"
 
+#include "api/context.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -490,6 +492,35 @@ TEST_EACH_KIND(test_open_apply_large_batches, .threads = 1, .every_engine = 1, .
     loom_map_destroy(a.map);
     free_applied(&a);
     loom_context_destroy(context);
+}
+
+static loom_status reaches_some(loom__machine *machine, const char *name, const void *array, int *reached)
+{
+    (void)machine, (void)array;
+    *reached = name[0] == 'o'; /* operations */
+    return LOOM_OK;
+}
+
+/* A machine that must be brought most arrays. */
+TEST(test_apply_brings_arrays)
+{
+    for (uint32_t value_bytes = 0; value_bytes <= 24; value_bytes += 8) {
+        loom_context *context = make_context_with(t, 1, random_u64(&t->random));
+        loom__machine_ops ops = *context->machine->ops;
+        ops.reaches = reaches_some;
+        context->machine->ops = &ops;
+        loom_map_config config = LOOM_MAP_CONFIG_INIT;
+        config.key_bytes = 8;
+        config.value_bytes = value_bytes;
+        config.type = value_bytes > 0 ? LOOM_TYPE_MAP : LOOM_TYPE_SET;
+        config.capacity = 100;
+        applied a = make_applied(t, context, make_map_from(context, &config), 8, value_bytes, 1000);
+        for (int step = 0; step < 8; step++)
+            apply_and_check(&a, 100 + (uint64_t)step * 50, step % 2);
+        loom_map_destroy(a.map);
+        free_applied(&a);
+        loom_context_destroy(context);
+    }
 }
 
 /* Each request for memory fails in turn. Either the call still succeeds, in smaller parts, or the table is as if the

@@ -74,10 +74,11 @@ typedef struct far_memory {
     loom__machine_ops ops;
 } far_memory;
 
-static int reaches_nothing(loom__machine *machine, const void *array)
+static loom_status reaches_nothing(loom__machine *machine, const char *name, const void *array, int *reached)
 {
-    (void)machine, (void)array;
-    return 0;
+    (void)machine, (void)name, (void)array;
+    *reached = 0;
+    return LOOM_OK;
 }
 
 static void *allocate_little(void *user, size_t bytes, size_t alignment, loom_memory_kind kind, loom_stream stream)
