@@ -191,9 +191,11 @@ static void sort_and_group(test_run *t, loom_context *context, uint64_t n, uint6
         memcpy(keys + i * key_bytes, &given[i], key_bytes < 8 ? key_bytes : 8);
         keys[i * key_bytes] = (unsigned char)(given[i] * 7);
     }
-    if (collides) /* the last byte of one of two keys differs */
-        keys[(n - 1) * key_bytes + key_bytes - 1] ^= 1,
-            given[n - 1] = given[0], memcpy(keys, keys + (n - 1) * key_bytes, key_bytes), keys[key_bytes - 1] ^= 1;
+    if (collides) { /* the last byte of one of two keys differs */
+        given[n - 1] = given[0];
+        memcpy(keys, keys + (n - 1) * key_bytes, key_bytes);
+        keys[key_bytes - 1] ^= 1;
+    }
     uint64_t *sorted = in_machine(context, given, n * sizeof *given);
     uint32_t *at = in_machine(context, NULL, n * sizeof *rows), *of = in_machine(context, NULL, n * sizeof *groups);
     uint32_t *first = in_machine(context, NULL, n * sizeof *firsts);

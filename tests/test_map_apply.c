@@ -25,7 +25,7 @@ typedef struct applied {
     uint8_t *operations, *status;
     uint64_t *of, *given; /* numbers of keys and values */
     unsigned char *keys, *values, *found;
-    int asks_status, asks_found;
+    int asks_status, asks_found, may_refuse;
     /* which arrays lie in the machine's memory */
     uint32_t on_machine;
 } applied;
@@ -384,7 +384,7 @@ static loom_result apply_and_check(applied *a, uint64_t n, int in_order)
     loom_result result;
     memset(&result, 0xee, sizeof result);
     draw_rows(a, n, in_order ? 1 + random_below(&a->t->random, 40) : 1 + random_below(&a->t->random, MOST_OF_KEY));
-    a->asks_status |= in_order; /* refused keys are known by them */
+    a->asks_status |= in_order || a->may_refuse; /* refused keys are known by them */
     test_note("%llu rows, in order %d, status %d, found %d", (unsigned long long)a->n, in_order, a->asks_status,
               a->asks_found);
     CHECK_OK(call(a, in_order ? LOOM_IN_ORDER : 0, &result));
@@ -422,9 +422,10 @@ TEST_EACH_KIND(test_open_apply_random_batches, .every_engine = 1, .timeout_secon
         config.growth = table % 2 ? 2.0 : 0; /* what does not fit is refused, or makes the table grow */
         config.buckets_per_partition = table_case_partition_size(t->table, table % 3 ? 0 : 3);
         applied a = make_applied(t, context, make_map_from(context, &config), t->key_bytes, t->value_bytes, 2000);
+        a.may_refuse = config.growth == 0;
         for (uint64_t step = 0; step < steps; step++) {
             const uint64_t n = random_below(&t->random, step % 4 ? 1500 : 20);
-            const loom_result result = apply_and_check(&a, n, (int)(step % 2) || config.growth == 0);
+            const loom_result result = apply_and_check(&a, n, (int)(step % 2));
             if (config.growth > 0)
                 CHECK_EQ(result.full, 0);
         }
@@ -494,11 +495,38 @@ TEST_EACH_KIND(test_open_apply_large_batches, .threads = 1, .every_engine = 1, .
     loom_context_destroy(context);
 }
 
-static loom_status reaches_some(loom__machine *machine, const char *name, const void *array, int *reached)
+static loom_status reaches_nothing(loom__machine *machine, const char *name, const void *array, int *reached)
+{
+    (void)machine, (void)name, (void)array;
+    *reached = 0;
+    return LOOM_OK;
+}
+
+static loom_status reaches_operations(loom__machine *machine, const char *name, const void *array, int *reached)
 {
     (void)machine, (void)array;
-    *reached = name[0] == 'o'; /* operations */
+    *reached = strcmp(name, "operations") == 0;
     return LOOM_OK;
+}
+
+/* A full table: rows that go in some order are refused one by one. */
+TEST(test_apply_refuses_rows, .every_machine = 1)
+{
+    enum { KEYS = 3000 };
+    loom_context *context = make_context(t);
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    config.key_bytes = config.value_bytes = 8;
+    config.capacity = 500;
+    config.growth = 0;
+    applied a = make_applied(t, context, make_map_from(context, &config), 8, 8, KEYS);
+    uint64_t full[2] = {0};
+    a.may_refuse = 1;
+    for (int step = 0; step < 8; step++)
+        full[step % 2] += apply_and_check(&a, 2500, step % 2).full;
+    CHECK(full[0] > 0 && full[1] > 0);
+    loom_map_destroy(a.map);
+    free_applied(&a);
+    loom_context_destroy(context);
 }
 
 /* A machine that must be brought most arrays. */
@@ -507,7 +535,7 @@ TEST(test_apply_brings_arrays)
     for (uint32_t value_bytes = 0; value_bytes <= 24; value_bytes += 8) {
         loom_context *context = make_context_with(t, 1, random_u64(&t->random));
         loom__machine_ops ops = *context->machine->ops;
-        ops.reaches = reaches_some;
+        ops.reaches = value_bytes % 16 ? reaches_nothing : reaches_operations;
         context->machine->ops = &ops;
         loom_map_config config = LOOM_MAP_CONFIG_INIT;
         config.key_bytes = 8;
@@ -523,8 +551,8 @@ TEST(test_apply_brings_arrays)
     }
 }
 
-/* Each request for memory fails in turn. Either the call still succeeds, in smaller parts, or the table is as if the
- * rows that were done had been a batch of their own; nothing leaks. */
+/* Each request for memory fails in turn, and the call goes on in smaller parts. Without any memory it fails, and the
+ * table is as before. Nothing leaks. */
 TEST(test_apply_short_of_memory, .timeout_seconds = 120)
 {
     for (int in_order = 0; in_order < 2; in_order++) {

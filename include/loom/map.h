@@ -29,7 +29,7 @@
  *     - The table below says which calls may overlap. Other calls run one after the other.
  *     - contains, find_counts and find_all count as find. size, retrieve_all, cursors, save, clone
  *       and stats wait for all writers.
- *     - These run alone: build, clear, erase_if, reserve, shrink, calls with LOOM_IN_ORDER or
+ *     - These run alone: build, apply, clear, erase_if, reserve, shrink, calls with LOOM_IN_ORDER or
  *       LOOM_BY_PARTITION, large inserts (loom_map_insert), in perfect tables every call that may
  *       store keys, in multimaps every call that writes, and in tables with rows in host memory
  *       every update, and insertions and accumulations of 32,768 keys or more.
@@ -416,18 +416,21 @@ typedef enum loom_operation {
  *     chooses the one that costs least: rows of a kind go together. Of several OVERWRITE rows with
  *     equal keys, any one may be the one that is told that it stored the key. With LOOM_IN_ORDER
  *     rows with equal keys come in the order of the batch.
- *   - A key for which there is no room is refused as a whole: its rows that would store it get
- *     FULL, the others find it absent.
+ *   - With LOOM_IN_ORDER a key for which there is no room is refused as a whole, except in multimaps:
+ *     its rows that would store it get FULL, the others find it absent. Otherwise rows are refused.
  *   - Multimaps have FIND (any value of the key; in order the newest of the batch), INSERT (one more
  *     value) and ERASE (all values). Sets have FIND, INSERT, OVERWRITE (which is INSERT) and ERASE.
  *   - Memory   temporary memory: a copy of all rows, unless all have the same operation; in order
- *              some 40 bytes for each row (cuda machine: 100), and three copies of its key and value.
- *              If memory is short, the batch goes in parts. Memory for growth, as loom_map_insert
+ *              some 50 bytes for each row, and three copies of its key and value. Arrays in host
+ *              memory go in parts of 2^24 rows, and all batches in parts if memory is short: the
+ *              sentences above are then about the rows of a part. Memory for growth, as
+ *              loom_map_insert
  *   - Runs     synchronous; alone
  *   - Status   FULL: as in loom_map_build; INVALID_ARGUMENT: also an operation that is none of the
  *              above, or values are NULL but needed; UNSUPPORTED: perfect tables, byte strings, an
  *              operation that the type of table does not have, ADD with other widths than 4 and 8;
- *              OUT_OF_MEMORY: result->keys rows are done, the sentence tells how many */
+ *              OUT_OF_MEMORY: result->keys rows are done, and some of the others may be. The
+ *              sentence tells how many */
 LOOM_API loom_status loom_map_apply(loom_map *map, const uint8_t *operations, const void *keys, const void *values,
                                     uint64_t n, uint32_t flags, void *found, uint8_t *status, loom_result *result,
                                     loom_stream stream);

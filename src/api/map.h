@@ -159,7 +159,7 @@ typedef struct loom__parts {
     loom__access access;  /* as of the whole call */
     loom__access entered; /* ALONE if the call may need room: any part may make the table grow */
     int wrote;
-    loom_route route; /* of the last part */
+    loom_route route; /* of the last part that inserted; NONE: there was none */
 } loom__parts;
 
 /* If `begin` fails, there is nothing to end. The `result` of a part lies on the host: a part has ended when `run`
@@ -168,7 +168,10 @@ loom_status loom__parts_begin(loom__parts *parts, loom_stream stream);
 loom_status loom__parts_run(loom__parts *parts, loom__map_work work, loom__batch *batch);
 void loom__parts_end(loom__parts *parts, uint64_t done, loom_stream stream);
 
-/* Counts a call for loom_map_activity. Inside the gate. */
+/* Adds the outcome of a part to that of the whole. */
+void loom__add_result(loom_result *sum, const loom_result *part);
+
+/* Counts a call for loom_map_activity. `route`: of insertions; NONE: there was none. Inside the gate. */
 void loom__map_note_call(loom_map *map, loom__access access, uint64_t n, loom_route route);
 
 /* Keeps what loom_map_explain tells (map_row_route.c). */

@@ -54,7 +54,7 @@ typedef struct sorted_part {
     uint64_t counts[LOOM__KINDS];
     uint32_t *places; /* taken for this part; NULL: it was counted before */
     unsigned char *memory;
-    uint64_t places_bytes, bytes;
+    uint64_t bytes;
     const unsigned char *from_keys, *from_values; /* as they come, where the machine reaches them */
     unsigned char *keys, *values, *status;        /* in order. `values`: also those that are found; NULL: nobody asks */
     unsigned char *to_status, *to_found;          /* answers as they go, where the machine reaches them */
@@ -80,10 +80,21 @@ static uint32_t only_kind(const uint64_t counts[LOOM__KINDS], uint64_t n)
     return kind;
 }
 
-static uint32_t *take_places(const loom__application *part, uint64_t *bytes)
+static uint64_t bytes_of_places(uint64_t n)
 {
-    *bytes = loom__kind_places(part->n) * sizeof(uint32_t);
-    return loom__allocate(&part->map->handle.context->machine->allocator, *bytes, LOOM_MEMORY_TEMPORARY, part->stream);
+    return loom__kind_places(n) * sizeof(uint32_t);
+}
+
+static uint32_t *take_places(const loom__application *part)
+{
+    return loom__allocate(&part->map->handle.context->machine->allocator, bytes_of_places(part->n),
+                          LOOM_MEMORY_TEMPORARY, part->stream);
+}
+
+static void release_places(const loom__application *part, uint32_t *places)
+{
+    loom__release(&part->map->handle.context->machine->allocator, places, bytes_of_places(part->n),
+                  LOOM_MEMORY_TEMPORARY, part->stream);
 }
 
 /* Counts the rows of each kind, and finds out where they go. */
@@ -96,7 +107,7 @@ static loom_status count_rows(sorted_part *sorted)
         sorted->order.places = part->places;
         return LOOM_OK;
     }
-    sorted->places = sorted->order.places = take_places(part, &sorted->places_bytes);
+    sorted->places = sorted->order.places = take_places(part);
     if (sorted->places == NULL)
         return LOOM_OUT_OF_MEMORY;
     return machine->ops->count_operations(machine, part->operations, part->n, sorted->places, sorted->counts,
@@ -128,15 +139,15 @@ static loom_status make_room(sorted_part *sorted)
     const uint64_t rows = lay_out(sorted);
     const int has_values = part->values != NULL || part->found != NULL;
     uint64_t bytes = 0;
-    const uint64_t keys = loom__apply_place(&bytes, rows, map->key_bytes),
-                   values = loom__apply_place(&bytes, has_values ? rows : 0, map->value_bytes),
-                   status = loom__apply_place(&bytes, part->status != NULL ? rows : 0, 1),
-                   brought_keys = loom__apply_place(&bytes, brought_rows(part, LOOM__APPLIED_KEYS), map->key_bytes),
+    const uint64_t keys = loom__place_array(&bytes, rows, map->key_bytes),
+                   values = loom__place_array(&bytes, has_values ? rows : 0, map->value_bytes),
+                   status = loom__place_array(&bytes, part->status != NULL ? rows : 0, 1),
+                   brought_keys = loom__place_array(&bytes, brought_rows(part, LOOM__APPLIED_KEYS), map->key_bytes),
                    brought_values =
-                       loom__apply_place(&bytes, brought_rows(part, LOOM__APPLIED_VALUES), map->value_bytes),
-                   brought_status = loom__apply_place(&bytes, brought_rows(part, LOOM__APPLIED_STATUS), 1),
-                   brought_found = loom__apply_place(&bytes, brought_rows(part, LOOM__APPLIED_FOUND), map->value_bytes),
-                   brought_operations = loom__apply_place(&bytes, brought_rows(part, LOOM__APPLIED_OPERATIONS), 1);
+                       loom__place_array(&bytes, brought_rows(part, LOOM__APPLIED_VALUES), map->value_bytes),
+                   brought_status = loom__place_array(&bytes, brought_rows(part, LOOM__APPLIED_STATUS), 1),
+                   brought_found = loom__place_array(&bytes, brought_rows(part, LOOM__APPLIED_FOUND), map->value_bytes),
+                   brought_operations = loom__place_array(&bytes, brought_rows(part, LOOM__APPLIED_OPERATIONS), 1);
     unsigned char *memory =
         loom__allocate(&map->handle.context->machine->allocator, bytes, LOOM_MEMORY_TEMPORARY, part->stream);
     const unsigned char *to_status = part->status, *to_found = part->found;
@@ -199,16 +210,6 @@ static loom_status put_answers(const sorted_part *sorted, uint32_t done)
     return LOOM_OK;
 }
 
-static void add_result(loom_result *sum, const loom_result *part)
-{
-    sum->keys += part->keys;
-    sum->ok += part->ok;
-    sum->exists += part->exists;
-    sum->not_found += part->not_found;
-    sum->full += part->full;
-    sum->status = sum->full > 0 ? LOOM_FULL : LOOM_OK;
-}
-
 /* Points to the rows of a kind in the order of kinds. */
 static void take_sorted(const sorted_part *sorted, uint32_t kind, loom__batch *batch)
 {
@@ -223,11 +224,35 @@ static void take_sorted(const sorted_part *sorted, uint32_t kind, loom__batch *b
         batch->status = sorted->status + first;
 }
 
-/* `sorted`: NULL if all rows of the part are of this kind. */
+static void *element(const void *array, uint64_t first, uint32_t width)
+{
+    return array != NULL ? (unsigned char *)(uintptr_t)array + first * width : NULL;
+}
+
+/* Runs rows first .. first + n - 1 of a batch. *changed: the table is not as before. */
+static loom_status run_rows(const loom__application *part, const loom__batch *whole, loom__map_work work,
+                            uint64_t first, uint64_t n, loom_result *result, int *changed)
+{
+    const loom_map *map = part->map;
+    const int wrote = part->parts->wrote;
+    loom__batch batch = *whole;
+    batch.keys = element(whole->keys, first, map->key_bytes);
+    batch.values = element(whole->values, first, map->value_bytes);
+    batch.found_values = element(whole->found_values, first, map->value_bytes);
+    batch.status = element(whole->status, first, 1);
+    batch.n = n;
+    batch.result = result;
+    part->parts->wrote = 0;
+    const loom_status status = loom__parts_run(part->parts, work, &batch);
+    *changed = part->parts->wrote;
+    part->parts->wrote |= wrote;
+    return status;
+}
+
+/* Runs all rows of a kind. `sorted`: NULL if all rows of the part are of this kind. */
 static loom_status run_kind(const loom__application *part, const sorted_part *sorted, uint32_t kind, loom_result *sum)
 {
     const kind_of_call *call = &kinds[kind];
-    loom_result result = {0};
     loom__batch batch = {.keys = part->keys,
                          .values = call->takes_values ? part->values : NULL,
                          .found_values = kind == LOOM_APPLY_FIND ? part->found : NULL,
@@ -235,21 +260,34 @@ static loom_status run_kind(const loom__application *part, const sorted_part *so
                          .n = sorted != NULL ? sorted->counts[kind] : part->n,
                          .write = call->write,
                          .rule = LOOM__ADD,
-                         .result = &result,
                          .stream = part->stream};
     if (part->map->type == LOOM_TYPE_SET && call->write == LOOM__WRITE_OVERWRITE)
         batch.write = LOOM__WRITE_KEEP; /* nothing to overwrite */
     if (batch.write == LOOM__WRITE_OVERWRITE)
         batch.flags = LOOM_OVERWRITE;
+    if (part->equal_in_order && part->map->type == LOOM_TYPE_MULTIMAP && kind == LOOM_APPLY_INSERT)
+        batch.flags |= LOOM_IN_ORDER;
     if (sorted != NULL)
         take_sorted(sorted, kind, &batch);
     const loom__access access = part->parts->access;
+    loom_status status = LOOM_OK;
+    uint64_t most = batch.n, n;
     part->parts->access = call->access;
-    const loom_status status = loom__parts_run(part->parts, call->work, &batch);
+    for (uint64_t first = 0; first < batch.n && status == LOOM_OK; first += n) {
+        loom_result result = {0};
+        int changed;
+        n = batch.n - first < most ? batch.n - first : most;
+        status = run_rows(part, &batch, call->work, first, n, &result, &changed);
+        if (status == LOOM_OK) {
+            loom__add_result(sum, &result);
+        } else if (status == LOOM_OUT_OF_MEMORY && !changed && n > 1) {
+            most = n / 2;
+            n = 0;
+            status = LOOM_OK;
+        }
+    }
     part->parts->access = access;
-    RETURN_IF_FAILED(status);
-    add_result(sum, &result);
-    return LOOM_OK;
+    return status;
 }
 
 static loom_status run_kinds(const sorted_part *sorted, loom_result *sum)
@@ -265,11 +303,8 @@ static loom_status run_kinds(const sorted_part *sorted, loom_result *sum)
         if (status == LOOM_OK)
             done |= 1u << kind;
     }
-    if (done != 0 || status == LOOM_OK) {
-        const loom_status put = put_answers(sorted, done);
-        status = status != LOOM_OK ? status : put;
-    }
-    return status;
+    const loom_status put = put_answers(sorted, done);
+    return status != LOOM_OK ? status : put;
 }
 
 static loom_status sort_and_run(sorted_part *sorted, loom_result *sum)
@@ -285,7 +320,8 @@ static loom_status sort_and_run(sorted_part *sorted, loom_result *sum)
     return run_kinds(sorted, sum);
 }
 
-loom_status loom__apply_by_kind(const loom__application *part, loom_result *sum)
+/* A part of fewer than 2^32 rows. */
+static loom_status run_any_order(const loom__application *part, loom_result *sum)
 {
     const loom_allocator *allocator = &part->map->handle.context->machine->allocator;
     sorted_part sorted = {.part = part,
@@ -297,7 +333,7 @@ loom_status loom__apply_by_kind(const loom__application *part, loom_result *sum)
         return run_kind(part, NULL, only_kind(part->counts, part->n), sum);
     const loom_status status = sort_and_run(&sorted, sum);
     loom__release(allocator, sorted.memory, sorted.bytes, LOOM_MEMORY_TEMPORARY, part->stream);
-    loom__release(allocator, sorted.places, sorted.places_bytes, LOOM_MEMORY_TEMPORARY, part->stream);
+    release_places(part, sorted.places);
     return status;
 }
 
@@ -317,26 +353,34 @@ static loom__application part_of(const loom__application *whole, uint64_t first,
     return part;
 }
 
-/* Runs part after part. sum->keys: rows that are done. */
-static loom_status run_parts(const loom__application *whole, int in_order, loom_result *sum)
+/* Runs part after part, of at most `most` rows. sum->keys: rows that are done. */
+static loom_status run_parts(const loom__application *whole, uint64_t most,
+                             loom_status (*run)(const loom__application *part, loom_result *sum), loom_result *sum)
 {
-    uint64_t most = in_order ? MOST_IN_ORDER : MOST_AT_ONCE;
-    if (most > MOST_BROUGHT && whole->brings != 0)
-        most = MOST_BROUGHT;
+    int *wrote = &whole->parts->wrote;
     for (uint64_t first = 0, n; first < whole->n; first += n) {
         loom_result done = {0};
         n = whole->n - first < most ? whole->n - first : most;
         const loom__application part = part_of(whole, first, n);
-        const loom_status status = (in_order ? loom__apply_in_order : loom__apply_by_kind)(&part, &done);
-        if (status == LOOM_OUT_OF_MEMORY && done.keys == 0 && n > 1) {
+        const int wrote_before = *wrote;
+        *wrote = 0;
+        const loom_status status = run(&part, &done);
+        const int changed = *wrote;
+        *wrote |= wrote_before;
+        if (status == LOOM_OUT_OF_MEMORY && done.keys == 0 && !changed && n > 1) {
             most = n / 2;
             n = 0;
             continue;
         }
-        add_result(sum, &done);
+        loom__add_result(sum, &done);
         RETURN_IF_FAILED(status);
     }
     return LOOM_OK;
+}
+
+loom_status loom__apply_by_kind(const loom__application *rows, loom_result *sum)
+{
+    return run_parts(rows, rows->brings != 0 ? MOST_BROUGHT : MOST_AT_ONCE, run_any_order, sum);
 }
 
 /* ---- checks ---- */
@@ -355,7 +399,6 @@ loom_status loom__apply_check_engine(const loom__engine *engine)
 static loom_status check_table(loom_map *map, uint32_t flags, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__map_check(map, stream));
-    RETURN_IF_FAILED(loom__apply_check_engine(map->handle.table->engine));
     RETURN_ERROR_IF(map->variable != 0, LOOM_UNSUPPORTED,
                     "tables with byte strings take no mixed batches; call insert, find and erase one after the other");
     RETURN_ERROR_IF(flags & ~(uint32_t)LOOM_IN_ORDER, LOOM_INVALID_ARGUMENT,
@@ -382,20 +425,36 @@ static loom_status check_kind(const loom_map *map, uint32_t kind, const void *va
     return LOOM_OK;
 }
 
-/* Every row asks for something that the table can do. Waits.
- *   counts   rows of each kind
- *   places   where rows go, if one part takes all rows; may be NULL */
-static loom_status check_operations(const loom__application *whole, uint64_t counts[LOOM__KINDS], uint32_t *places)
+/* Counts the rows of each kind, and where they go if one part takes them all. Waits. */
+static loom_status count_all(loom__application *whole, uint64_t counts[LOOM__KINDS])
 {
     loom__machine *machine = whole->map->handle.context->machine;
+    uint64_t most = whole->brings != 0 ? MOST_BROUGHT : MOST_AT_ONCE;
+    if (whole->counts != NULL && whole->n > 0 && whole->n <= most)
+        whole->places = take_places(whole);
     for (uint64_t first = 0, n; first < whole->n; first += n) {
         uint64_t some[LOOM__KINDS];
-        n = whole->n - first < MOST_AT_ONCE ? whole->n - first : MOST_AT_ONCE;
-        RETURN_IF_FAILED(
-            machine->ops->count_operations(machine, whole->operations + first, n, places, some, whole->stream));
+        n = whole->n - first < most ? whole->n - first : most;
+        const loom_status status =
+            machine->ops->count_operations(machine, whole->operations + first, n, whole->places, some, whole->stream);
+        if (status == LOOM_OUT_OF_MEMORY && n > 1) {
+            release_places(whole, whole->places);
+            whole->places = NULL;
+            most = n / 2;
+            n = 0;
+            continue;
+        }
+        RETURN_IF_FAILED(status);
         for (uint32_t kind = 0; kind < LOOM__KINDS; kind++)
             counts[kind] += some[kind];
     }
+    return LOOM_OK;
+}
+
+/* Every row asks for something that the table can do. */
+static loom_status check_operations(loom__application *whole, uint64_t counts[LOOM__KINDS])
+{
+    RETURN_IF_FAILED(count_all(whole, counts));
     RETURN_ERROR_IF(counts[LOOM__OPERATIONS] > 0, LOOM_INVALID_ARGUMENT,
                     "%llu of the operations are none of LOOM_APPLY_FIND, INSERT, OVERWRITE, UPDATE, ERASE and ADD",
                     (unsigned long long)counts[LOOM__OPERATIONS]);
@@ -414,7 +473,7 @@ static loom_status tell_done(const loom__application *whole, loom_status status,
     snprintf(why, sizeof why, "%s", loom_last_error());
     sum->status = (int32_t)status;
     (void)loom__handle_tell(&whole->map->handle, sum, result, whole->stream); /* waits */
-    return loom__fail(status, "%llu of %llu operations are done, and the others are not: %s",
+    return loom__fail(status, "%llu of %llu operations are done, and some of the others may be: %s",
                       (unsigned long long)sum->keys, (unsigned long long)whole->n, why);
 }
 
@@ -429,19 +488,35 @@ static loom_status locate(loom__application *whole, const loom__array *array, lo
     return LOOM_OK;
 }
 
-static loom_status run_checked(loom__application *whole, int in_order, loom_result *result)
+/* Inside the gate. *sum: what is done. */
+static loom_status run_checked(const loom__application *whole, int in_order, loom_result *sum, loom_result *result)
+{
+    loom_map *map = whole->map;
+    RETURN_IF_FAILED(loom__apply_check_engine(map->handle.table->engine));
+    const loom_status status =
+        in_order ? run_parts(whole, MOST_IN_ORDER, loom__apply_in_order, sum) : loom__apply_by_kind(whole, sum);
+    if (status != LOOM_OK && (sum->keys > 0 || whole->parts->wrote))
+        return tell_done(whole, status, sum, result);
+    RETURN_IF_FAILED(status);
+    RETURN_IF_FAILED(loom__handle_tell(&map->handle, sum, result, whole->stream)); /* waits for the last answers */
+    return result != NULL ? LOOM_OK : loom__map_status_of(map, sum, "");
+}
+
+/* Enters the gate. Behind it, the map may be destroyed. */
+static loom_status run_call(loom__application *whole, int in_order, loom_result *result)
 {
     loom__parts parts = {.map = whole->map, .access = LOOM__ACCESS_ALONE};
     loom_result sum = {0};
+    loom_status status = loom__parts_begin(&parts, whole->stream);
     whole->parts = &parts;
-    RETURN_IF_FAILED(loom__parts_begin(&parts, whole->stream));
-    const loom_status outcome = run_parts(whole, in_order, &sum);
-    loom__parts_end(&parts, sum.keys, whole->stream);
-    if (outcome != LOOM_OK && (sum.keys > 0 || parts.wrote))
-        return tell_done(whole, outcome, &sum, result);
-    RETURN_IF_FAILED(outcome);
-    RETURN_IF_FAILED(loom__handle_tell(&whole->map->handle, &sum, result, whole->stream)); /* waits for the answers */
-    return result != NULL ? LOOM_OK : loom__map_status_of(whole->map, &sum, "");
+    if (status == LOOM_OK) {
+        status = run_checked(whole, in_order, &sum, result);
+        release_places(whole, whole->places);
+        loom__parts_end(&parts, sum.keys, whole->stream);
+    } else {
+        release_places(whole, whole->places);
+    }
+    return status;
 }
 
 loom_status loom_map_apply(loom_map *map, const uint8_t *operations, const void *keys, const void *values, uint64_t n,
@@ -460,15 +535,21 @@ loom_status loom_map_apply(loom_map *map, const uint8_t *operations, const void 
     };
     RETURN_IF_FAILED(loom__check_arrays(arrays, sizeof arrays / sizeof *arrays, n));
     const int in_order = (flags & LOOM_IN_ORDER) != 0;
-    uint64_t counts[LOOM__KINDS] = {0}, bytes = 0;
-    loom__application whole = {map, NULL, operations, counts, NULL, keys, values, found, status, n, stream, 0};
+    uint64_t counts[LOOM__KINDS] = {0};
+    loom__application whole = {.map = map,
+                               .operations = operations,
+                               .counts = in_order ? NULL : counts,
+                               .keys = keys,
+                               .values = values,
+                               .found = found,
+                               .status = status,
+                               .n = n,
+                               .stream = stream};
     for (uint32_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         RETURN_IF_FAILED(locate(&whole, &arrays[i], (loom__applied_array)i));
-    if (!in_order && n > 0 && n <= MOST_AT_ONCE)
-        whole.places = take_places(&whole, &bytes);
-    loom_status outcome = check_operations(&whole, counts, whole.places);
-    if (outcome == LOOM_OK)
-        outcome = run_checked(&whole, in_order, result);
-    loom__release(&map->handle.context->machine->allocator, whole.places, bytes, LOOM_MEMORY_TEMPORARY, stream);
-    return outcome;
+    const loom_status checked = check_operations(&whole, counts);
+    if (checked == LOOM_OK)
+        return run_call(&whole, in_order, result);
+    release_places(&whole, whole.places);
+    return checked;
 }

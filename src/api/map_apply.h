@@ -21,7 +21,8 @@ typedef struct loom__application {
     uint8_t *status;
     uint64_t n;
     loom_stream stream;
-    uint32_t brings; /* which of the arrays the machine must be brought: 1 << loom__applied_array */
+    uint32_t brings;    /* which of the arrays the machine must be brought: 1 << loom__applied_array */
+    int equal_in_order; /* multimaps: values of equal keys are stored in the order of their rows */
 } loom__application;
 
 typedef enum loom__applied_array {
@@ -32,23 +33,15 @@ typedef enum loom__applied_array {
     LOOM__APPLIED_STATUS
 } loom__applied_array;
 
-/* Both run a part of fewer than 2^32 rows, whose arrays lie wherever a call's arrays may, and add its outcome to *sum;
- * sum->keys counts the rows that are done. OUT_OF_MEMORY without a row that is done: the table is unchanged, and a
- * smaller part may succeed.
- *   loom__apply_by_kind   one kind of operation after the other. `status` may be the array of operations
- *   loom__apply_in_order  as the rows come */
-loom_status loom__apply_by_kind(const loom__application *part, loom_result *sum);
+/* Both add the outcome of what is done to *sum.
+ *   loom__apply_by_kind   any number of rows, one kind of operation after the other, in parts if memory is short.
+ *                         `status` may be the array of operations
+ *   loom__apply_in_order  a part of at most 2^24 rows, as the rows come. OUT_OF_MEMORY without `wrote` of loom__parts:
+ *                         nothing is done, and a smaller part may succeed */
+loom_status loom__apply_by_kind(const loom__application *rows, loom_result *sum);
 loom_status loom__apply_in_order(const loom__application *part, loom_result *sum);
 
 /* ---- Temporary memory of a part ---- */
-
-/* Where an array lies in the memory that follows. */
-static inline uint64_t loom__apply_place(uint64_t *bytes, uint64_t n, uint64_t width)
-{
-    const uint64_t at = *bytes;
-    *bytes = (at + n * width + 255) / 256 * 256;
-    return at;
-}
 
 static inline int loom__apply_brings(const loom__application *part, loom__applied_array which)
 {

@@ -44,18 +44,18 @@ static loom_status prepare_rows(ordered_part *own)
     uint64_t bytes = 0;
     own->brings_status = part->status == NULL || loom__apply_brings(part, LOOM__APPLIED_STATUS);
     own->brings_found = loom__apply_brings(part, LOOM__APPLIED_FOUND);
-    const uint64_t hashes = loom__apply_place(&bytes, n, sizeof(uint64_t)),
-                   rows = loom__apply_place(&bytes, n, sizeof(uint32_t)),
-                   groups = loom__apply_place(&bytes, n, sizeof(uint32_t)),
-                   firsts = loom__apply_place(&bytes, n, sizeof(uint32_t)),
-                   status = loom__apply_place(&bytes, own->brings_status ? n : 0, 1),
-                   found = loom__apply_place(&bytes, own->brings_found ? n : 0, map->value_bytes),
-                   stays = loom__apply_place(&bytes, multimap ? n : 0, 1),
+    const uint64_t hashes = loom__place_array(&bytes, n, sizeof(uint64_t)),
+                   rows = loom__place_array(&bytes, n, sizeof(uint32_t)),
+                   groups = loom__place_array(&bytes, n, sizeof(uint32_t)),
+                   firsts = loom__place_array(&bytes, n, sizeof(uint32_t)),
+                   status = loom__place_array(&bytes, own->brings_status ? n : 0, 1),
+                   found = loom__place_array(&bytes, own->brings_found ? n : 0, map->value_bytes),
+                   stays = loom__place_array(&bytes, multimap ? n : 0, 1),
                    operations =
-                       loom__apply_place(&bytes, loom__apply_brings(part, LOOM__APPLIED_OPERATIONS) ? n : 0, 1),
+                       loom__place_array(&bytes, loom__apply_brings(part, LOOM__APPLIED_OPERATIONS) ? n : 0, 1),
                    keys =
-                       loom__apply_place(&bytes, loom__apply_brings(part, LOOM__APPLIED_KEYS) ? n : 0, map->key_bytes),
-                   values = loom__apply_place(&bytes, loom__apply_brings(part, LOOM__APPLIED_VALUES) ? n : 0,
+                       loom__place_array(&bytes, loom__apply_brings(part, LOOM__APPLIED_KEYS) ? n : 0, map->key_bytes),
+                   values = loom__place_array(&bytes, loom__apply_brings(part, LOOM__APPLIED_VALUES) ? n : 0,
                                               map->value_bytes);
     unsigned char *memory = take_memory(own, 0, bytes);
     if (memory == NULL)
@@ -104,6 +104,12 @@ static loom_status group_keys(ordered_part *own, int *collide)
     return LOOM_OK;
 }
 
+/* Machines that do not work in host memory join effects there. The memory is taken before the table changes. */
+static uint64_t effect_rows(const ordered_part *own)
+{
+    return own->machine->ops->reaches != NULL ? own->part->n : 0;
+}
+
 /* What each key needs. */
 static loom_status prepare_keys(ordered_part *own)
 {
@@ -111,12 +117,13 @@ static loom_status prepare_keys(ordered_part *own)
     const uint64_t keys = own->sequences.keys;
     const int multimap = map->type == LOOM_TYPE_MULTIMAP;
     uint64_t bytes = 0;
-    const uint64_t distinct = loom__apply_place(&bytes, keys, map->key_bytes),
-                   held = loom__apply_place(&bytes, keys, 1),
-                   held_values = loom__apply_place(&bytes, keys, map->value_bytes),
-                   net = loom__apply_place(&bytes, keys, 1),
-                   net_values = loom__apply_place(&bytes, multimap ? 0 : keys, map->value_bytes),
-                   erased = loom__apply_place(&bytes, multimap ? keys : 0, sizeof(uint32_t));
+    const uint64_t distinct = loom__place_array(&bytes, keys, map->key_bytes),
+                   held = loom__place_array(&bytes, keys, 1),
+                   held_values = loom__place_array(&bytes, keys, map->value_bytes),
+                   net = loom__place_array(&bytes, keys, 1),
+                   net_values = loom__place_array(&bytes, multimap ? 0 : keys, map->value_bytes),
+                   erased = loom__place_array(&bytes, multimap ? keys : 0, sizeof(uint32_t)),
+                   effects = loom__place_array(&bytes, effect_rows(own), sizeof(loom__effect));
     unsigned char *memory = take_memory(own, 1, bytes);
     if (memory == NULL)
         return LOOM_OUT_OF_MEMORY;
@@ -125,6 +132,7 @@ static loom_status prepare_keys(ordered_part *own)
     own->sequences.held_values = map->value_bytes > 0 ? memory + held_values : NULL;
     own->sequences.net = memory + net;
     own->sequences.net_values = map->value_bytes > 0 && !multimap ? memory + net_values : NULL;
+    own->sequences.effects = (loom__effect *)(void *)(memory + effects);
     own->sequences.erased = multimap ? (uint32_t *)(void *)(memory + erased) : NULL;
     return LOOM_OK;
 }
@@ -164,6 +172,7 @@ static loom_status write_net(ordered_part *own, int *refused)
     net.found = NULL;
     net.counts = NULL;
     net.brings = 0;
+    net.equal_in_order = 1;
     net.n = all->keys;
     RETURN_IF_FAILED(loom__apply_by_kind(&net, &of_keys));
     if (all->multimap) {

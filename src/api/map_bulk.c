@@ -111,7 +111,7 @@ void loom__map_note_call(loom_map *map, loom__access access, uint64_t n, loom_ro
         add_to(&map->calls, 1, finds);
         add_to(&map->keys, n, finds);
     }
-    if (loom__map_inserts(access))
+    if (loom__map_inserts(access) && route != LOOM_ROUTE_NONE)
         map->last_route = route;
 }
 
@@ -187,6 +187,17 @@ loom_status loom__map_run_rows(loom_map *map, loom__map_work work, loom__batch *
 
 /* ---- a call in parts ---- */
 
+void loom__add_result(loom_result *sum, const loom_result *part)
+{
+    sum->keys += part->keys;
+    sum->ok += part->ok;
+    sum->exists += part->exists;
+    sum->not_found += part->not_found;
+    sum->full += part->full;
+    sum->too_long += part->too_long;
+    sum->status = sum->full > 0 ? LOOM_FULL : sum->too_long > 0 ? LOOM_TOO_LONG : LOOM_OK;
+}
+
 loom_status loom__parts_begin(loom__parts *parts, loom_stream stream)
 {
     const int alone = takes_room(parts->map, parts->access);
@@ -198,6 +209,7 @@ loom_status loom__parts_run(loom__parts *parts, loom__map_work work, loom__batch
 {
     loom_map *map = parts->map;
     loom__access access = parts->entered;
+    loom_route route = LOOM_ROUTE_DIRECTLY;
     int grows = 0;
     if (takes_room(map, parts->access)) {
         prepare_inserting(map, &access, work == loom__map_table_build, batch, &grows);
@@ -205,8 +217,10 @@ loom_status loom__parts_run(loom__parts *parts, loom__map_work work, loom__batch
         batch->row_route = map->row_route;
         batch->alone = parts->entered == LOOM__ACCESS_ALONE;
     }
-    batch->route = &parts->route;
+    batch->route = &route;
     const loom_status status = grows ? run_with_growth(map, work, batch) : work(map->handle.table, batch);
+    if (status == LOOM_OK && loom__map_inserts(parts->access))
+        parts->route = route;
     parts->wrote |= (status == LOOM_OK || grows) && parts->access != LOOM__ACCESS_FIND;
     return status;
 }

@@ -257,13 +257,6 @@ typedef struct round_of_rows {
     uint64_t bytes;
 } round_of_rows;
 
-static uint64_t place_for(uint64_t *bytes, uint64_t n, uint64_t width)
-{
-    uint64_t at = *bytes;
-    *bytes = (at + n * width + 255) / 256 * 256;
-    return at;
-}
-
 static void release_round(loom_map *map, round_of_rows *round)
 {
     loom__release(&map->handle.context->machine->allocator, round->memory, round->bytes, LOOM_MEMORY_TEMPORARY,
@@ -276,11 +269,11 @@ static loom_status make_round(loom_map *map, const loom__batch *whole, uint64_t 
 {
     const int outputs = whole->status != NULL || whole->found_values != NULL;
     const uint32_t number_bytes = loom__number_bytes(whole->widening, map->value_bytes);
-    uint64_t bytes = 0, rows = place_for(&bytes, outputs ? n : 0, sizeof(uint64_t)),
-             keys = place_for(&bytes, n, map->key_bytes),
-             values = place_for(&bytes, whole->values != NULL ? n : 0, number_bytes),
-             found = place_for(&bytes, whole->found_values != NULL ? n : 0, map->value_bytes),
-             status = place_for(&bytes, whole->status != NULL ? n : 0, 1);
+    uint64_t bytes = 0, rows = loom__place_array(&bytes, outputs ? n : 0, sizeof(uint64_t)),
+             keys = loom__place_array(&bytes, n, map->key_bytes),
+             values = loom__place_array(&bytes, whole->values != NULL ? n : 0, number_bytes),
+             found = loom__place_array(&bytes, whole->found_values != NULL ? n : 0, map->value_bytes),
+             status = loom__place_array(&bytes, whole->status != NULL ? n : 0, 1);
     *made = (round_of_rows){.batch = *whole, .bytes = bytes};
     made->memory =
         loom__allocate(&map->handle.context->machine->allocator, bytes, LOOM_MEMORY_TEMPORARY, whole->stream);

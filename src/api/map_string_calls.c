@@ -83,17 +83,6 @@ static loom_status run_part(const string_call *call, uint64_t first, uint64_t n,
                                : loom__map_run_rows(map, work, &batch, call->access);
 }
 
-static void add_result(loom_result *sum, const loom_result *part)
-{
-    sum->keys += part->keys;
-    sum->ok += part->ok;
-    sum->exists += part->exists;
-    sum->not_found += part->not_found;
-    sum->full += part->full;
-    sum->too_long += part->too_long;
-    sum->status = sum->full > 0 ? LOOM_FULL : sum->too_long > 0 ? LOOM_TOO_LONG : LOOM_OK;
-}
-
 /* Runs part after part. sum->keys: rows of those that did not fail. */
 static loom_status run_each_part(const string_call *call, loom_result *sum)
 {
@@ -102,7 +91,7 @@ static loom_status run_each_part(const string_call *call, loom_result *sum)
         loom_result part = {0};
         RETURN_IF_FAILED(loom__string_part_size(&call->strings, first, &n));
         RETURN_IF_FAILED(run_part(call, first, n, &part));
-        add_result(sum, &part);
+        loom__add_result(sum, &part);
     }
     return LOOM_OK;
 }
@@ -126,14 +115,15 @@ static loom_status run_parts(string_call *call)
     loom_result sum = {0};
     call->parts = &parts;
     RETURN_IF_FAILED(loom__parts_begin(&parts, given->stream));
-    const loom_status status = run_each_part(call, &sum);
-    loom__parts_end(&parts, sum.keys, given->stream);
+    loom_status status = run_each_part(call, &sum);
     if (status != LOOM_OK && sum.keys > 0 && call->access != LOOM__ACCESS_FIND)
-        return tell_done(call, status, &sum);
-    RETURN_IF_FAILED(status);
-    if (given->result != NULL)
-        return loom__handle_tell(&call->map->handle, &sum, given->result, given->stream);
-    return loom__map_status_of(call->map, &sum, "");
+        status = tell_done(call, status, &sum);
+    else if (status == LOOM_OK && given->result != NULL)
+        status = loom__handle_tell(&call->map->handle, &sum, given->result, given->stream);
+    else if (status == LOOM_OK)
+        status = loom__map_status_of(call->map, &sum, "");
+    loom__parts_end(&parts, sum.keys, given->stream); /* afterwards the map may be destroyed */
+    return status;
 }
 
 /* Runs the call whole if it is one part. */
@@ -157,8 +147,11 @@ static loom_status run_with_references(string_call *call)
     call->references = loom__allocate(allocator, bytes, LOOM_MEMORY_TEMPORARY, call->given->stream);
     if (call->references == NULL)
         return LOOM_OUT_OF_MEMORY;
+    loom_context *context = call->map->handle.context;
+    loom__context_hold(context); /* behind its gate, the map may be destroyed */
     const loom_status status = run_call(call);
     loom__release(allocator, call->references, bytes, LOOM_MEMORY_TEMPORARY, call->given->stream);
+    loom__context_release(context);
     return status;
 }
 

@@ -15,4 +15,12 @@ void *loom__allocate(const loom_allocator *allocator, size_t bytes, loom_memory_
 void loom__release(const loom_allocator *allocator, void *memory, size_t bytes, loom_memory_kind kind,
                    loom_stream stream);
 
+/* Where an array of n elements lies in memory that is allocated at once: behind *bytes, which it adds to. */
+static inline uint64_t loom__place_array(uint64_t *bytes, uint64_t n, uint64_t width)
+{
+    const uint64_t at = *bytes;
+    *bytes = (at + n * width + 255) / 256 * 256;
+    return at;
+}
+
 #endif

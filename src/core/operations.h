@@ -3,7 +3,8 @@
  *
  * In the order of the batch (LOOM_IN_ORDER) the rows of a key are brought together, the key is looked up once, and the
  * sequence of its operations is worked out without the table: each row's answer follows from what the table held and
- * from the rows before. What remains of the sequence is its net effect, at most one write of the key.
+ * from the rows before. What remains of the sequence is its net effect: at most one write of the key, or in a multimap
+ * an erasure and the values that stay.
  *
  * An *effect* is a function from what a key holds before to what it holds afterwards. Effects of one row are few, and
  * two effects one after the other are an effect again, so a scan can join them in any grouping. For a key that is
@@ -194,7 +195,8 @@ typedef struct loom__sequences {
     /* Multimaps: `net` has erasures alone. [n] LOOM_APPLY_INSERT for the rows whose values stay, LOOM__NOTHING for all
      * others. */
     uint8_t *stays;
-    uint32_t *erased; /* multimaps: [keys] for the machine: 1 + the place of the last erasure; 0: there is none */
+    uint32_t *erased;      /* multimaps: [keys] for the machine: 1 + the place of the last erasure; 0: there is none */
+    loom__effect *effects; /* [n] for machines that do not work in host memory */
 } loom__sequences;
 
 /* The net effect of a whole sequence on a key. A row of `values` may be what the table holds anyway; nobody looks. */

@@ -3,6 +3,7 @@
 #include "machines/cpu/core/cpu_operations.h"
 
 #include "core/memory.h"
+#include "machines/cpu/core/cpu_arrays.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -148,8 +149,8 @@ loom_status loom__cpu_move_by_kind(loom__machine *machine, const loom__kind_orde
 
 /* ---- rows by hash ---- */
 
-/* The rows go to parts by the upper bits of their hashes, and each part is then sorted by itself, byte after byte from
- * the lowest on. Both steps keep the order of equal hashes. */
+/* The rows go to parts by the upper bits of their hashes, and each part is then sorted by itself. Both steps keep the
+ * order of equal hashes. */
 enum { PART_BITS = 8, PARTS = 1 << PART_BITS, DIGITS = 256 };
 
 typedef struct hashed_row {
@@ -182,12 +183,10 @@ static void place_parts(void *argument, uint64_t piece)
         sort->from[to[sort->hashes[i] >> (64 - PART_BITS)]++] = (hashed_row){sort->hashes[i], (uint32_t)i};
 }
 
-static void sort_part(void *argument, uint64_t part)
+/* Sorts by the bits from `shift` on, byte after byte, and keeps the order of rows that are equal there. */
+static hashed_row *sort_bytes(hashed_row *from, hashed_row *to, uint64_t n, uint32_t shift)
 {
-    hash_sort *sort = argument;
-    const uint64_t begin = sort->parts[part], n = sort->parts[part + 1] - begin;
-    hashed_row *from = sort->from + begin, *to = sort->to + begin;
-    for (uint32_t shift = 0; shift < 64 - PART_BITS && n > 1; shift += 8) {
+    for (; shift < 64 - PART_BITS; shift += 8) {
         uint64_t places[DIGITS] = {0}, at = 0;
         for (uint64_t i = 0; i < n; i++)
             places[from[i].hash >> shift & (DIGITS - 1)]++;
@@ -203,6 +202,39 @@ static void sort_part(void *argument, uint64_t part)
         hashed_row *const last = from;
         from = to;
         to = last;
+    }
+    return from;
+}
+
+/* Finishes rows that are sorted by the upper halves of their hashes. Returns 0 if too many rows with equal upper halves
+ * are out of order; then nothing is lost. */
+static int insert_by_lower_halves(hashed_row *rows, uint64_t n)
+{
+    uint64_t moves = 0;
+    for (uint64_t i = 1; i < n; i++) {
+        const hashed_row one = rows[i];
+        uint64_t at = i;
+        for (; at > 0 && rows[at - 1].hash > one.hash; at--)
+            rows[at] = rows[at - 1];
+        rows[at] = one;
+        moves += i - at;
+        if (moves > n)
+            return 0;
+    }
+    return 1;
+}
+
+/* The upper halves of hashes tell nearly all keys of a part apart. */
+static void sort_part(void *argument, uint64_t part)
+{
+    hash_sort *sort = argument;
+    const uint64_t begin = sort->parts[part], n = sort->parts[part + 1] - begin;
+    hashed_row *from = sort->from + begin, *to = sort->to + begin;
+    if (n > 1) {
+        from = sort_bytes(from, to, n, 32);
+        to = from == to ? sort->from + begin : to;
+        if (!insert_by_lower_halves(from, n))
+            from = sort_bytes(from, to, n, 0);
     }
     for (uint64_t i = 0; i < n; i++) {
         sort->hashes[begin + i] = from[i].hash;
@@ -311,6 +343,21 @@ typedef struct sequence_run {
     uint64_t counts[MOST_PIECES][LOOM__APPLIED_STATUSES];
 } sequence_run;
 
+enum { ROWS_AHEAD = 24 };
+
+/* Rows come in the order of their hashes, so each of their elements lies in another line of memory. */
+static void prefetch_row(const loom__sequences *all, uint64_t i)
+{
+    if (i >= all->n)
+        return;
+    const uint32_t row = all->rows[i];
+    prefetch_to_read(all->operations, row, 1);
+    if (all->values != NULL)
+        prefetch_to_read(all->values, row, all->value_bytes);
+    prefetch_to_write(all->status, row, 1);
+    prefetch_to_write(all->found, row, all->value_bytes);
+}
+
 /* Runs the rows of the key that begins at place i, and returns the place behind them. */
 static uint64_t run_key(const loom__sequences *all, uint64_t i, uint64_t *counts)
 {
@@ -321,6 +368,7 @@ static uint64_t run_key(const loom__sequences *all, uint64_t i, uint64_t *counts
         all->erased[group] = 0;
     for (; i < all->n && all->groups[i] == group; i++) {
         const loom__effect effect = loom__effect_at(all, i);
+        prefetch_row(all, i + ROWS_AHEAD);
         counts[loom__answer_row(all, i, held)]++;
         held = loom__effect_on(&effect, held);
         if (all->multimap && all->operations[all->rows[i]] == LOOM_APPLY_ERASE)

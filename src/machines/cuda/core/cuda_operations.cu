@@ -445,18 +445,18 @@ __global__ void __launch_bounds__(THREADS)
         atomicAdd(counts + threadIdx.x, (unsigned long long)told[threadIdx.x]);
 }
 
-cudaError_t run_all(const loom__sequences &all, loom__effect *effects, unsigned long long *counts, void *scratch,
-                    size_t scratch_bytes, uint64_t *told, cudaStream_t stream)
+cudaError_t run_all(const loom__sequences &all, unsigned long long *counts, void *scratch, size_t scratch_bytes,
+                    uint64_t *told, cudaStream_t stream)
 {
     const size_t bytes = LOOM__APPLIED_STATUSES * sizeof *counts;
     RETURN_IF_CUDA_FAILED(cudaMemsetAsync(counts, 0, bytes, stream));
     if (all.multimap)
         RETURN_IF_CUDA_FAILED(cudaMemsetAsync(all.erased, 0, all.keys * sizeof *all.erased, stream));
-    effect_kernel<<<blocks_for(all.n), THREADS, 0, stream>>>(all, effects);
+    effect_kernel<<<blocks_for(all.n), THREADS, 0, stream>>>(all, all.effects);
     RETURN_IF_CUDA_FAILED(cudaGetLastError());
-    RETURN_IF_CUDA_FAILED(cub::DeviceScan::InclusiveScan(scratch, scratch_bytes, effects, effects, join_effects{},
-                                                         (int64_t)all.n, stream));
-    answer_kernel<<<blocks_for(all.n), THREADS, 0, stream>>>(all, effects, counts);
+    RETURN_IF_CUDA_FAILED(cub::DeviceScan::InclusiveScan(scratch, scratch_bytes, all.effects, all.effects,
+                                                         join_effects{}, (int64_t)all.n, stream));
+    answer_kernel<<<blocks_for(all.n), THREADS, 0, stream>>>(all, all.effects, counts);
     RETURN_IF_CUDA_FAILED(cudaGetLastError());
     RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(told, counts, bytes, cudaMemcpyDeviceToHost, stream));
     return cudaStreamSynchronize(stream);
@@ -556,10 +556,9 @@ loom_status cuda_run_sequences(loom__machine *machine, const loom__sequences *al
     CUDA_TRY(cub::DeviceScan::InclusiveScan(NULL, scratch, (loom__effect *)NULL, (loom__effect *)NULL, join_effects{},
                                             (int64_t)all->n));
     cuda_layout layout = {0};
-    const uint64_t effects_at = layout.add(all->n * sizeof(loom__effect)),
-                   counts_at = layout.add(LOOM__APPLIED_STATUSES * sizeof(uint64_t)), scratch_at = layout.add(scratch);
+    const uint64_t counts_at = layout.add(LOOM__APPLIED_STATUSES * sizeof(uint64_t)), scratch_at = layout.add(scratch);
     return with_memory(machine, layout.bytes, given, "running operations in order", [&](unsigned char *memory) {
-        return run_all(*all, (loom__effect *)(memory + effects_at), (unsigned long long *)(memory + counts_at),
-                       memory + scratch_at, scratch, counts, (cudaStream_t)given);
+        return run_all(*all, (unsigned long long *)(memory + counts_at), memory + scratch_at, scratch, counts,
+                       (cudaStream_t)given);
     });
 }
