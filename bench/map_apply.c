@@ -1,6 +1,6 @@
 /* The operations `apply`, `apply_in_order` and `apply_apart`: a batch that inserts keys of odd index, which are absent,
- * and looks up keys of even index, which are present. `apply_apart` does the same with a call for the insertions and one
- * for the lookups, whose rows lie side by side; it is what mixed batches are compared with. */
+ * and looks up keys of even index, which are present. `apply_apart` does the same with a call for the insertions and
+ * one for the lookups, whose rows lie side by side; it is what mixed batches are compared with. */
 #include "bench_array.h"
 #include "bench_axes.h"
 #include "bench_keys.h"

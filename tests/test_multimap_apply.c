@@ -1,5 +1,5 @@
-/* Mixed batches (loom_map_apply) on multimaps, against lists: in order row by row, and otherwise by looking for an order
- * of the rows of each key that explains every status, every value and the list afterwards. */
+/* Mixed batches (loom_map_apply) on multimaps, against lists: in order row by row, and otherwise by looking for an
+ * order of the rows of each key that explains every status, every value and the list afterwards. */
 #include "harness/counting_allocator.h"
 #include "harness/multimap_model.h"
 

@@ -4,9 +4,10 @@
  * kind are copied side by side and go to the table as any batch of that kind. So every engine and every machine has
  * mixed batches, each kind goes the way that is fastest for it, and tables grow as for any insertion.
  *
- * What it costs beside the calls themselves are the copies. The operations are read three times: to check and count them,
- * where rows go, and where they come back. Keys and values are read and written once more, as are the answers. For pairs
- * of 4 + 4 bytes, half of them insertions and half lookups, this makes 21 bytes for each row, in order of addresses.
+ * What it costs beside the calls themselves are the copies. The operations are read three times: to check and count
+ * them, to bring rows together, and to bring answers back. Keys and values are read and written once more, as are the
+ * answers. For pairs of 4 + 4 bytes, half of them insertions and half lookups, this makes 21 bytes for each row, in
+ * order of addresses.
  *
  * Erasures come first, since they make room, and lookups last. */
 #include "api/map_apply.h"

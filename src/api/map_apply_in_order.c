@@ -4,8 +4,8 @@
  * of a key's operations is worked out without the table (core/operations.h), which answers all rows. What remains to do
  * is at most one write for each key. These writes are a batch without equal keys, and go by kind.
  *
- * If the table has no room for a key, its net effect is refused: then the rows are answered once more, as if the key had
- * never been stored. */
+ * If the table has no room for a key, its net effect is refused: then the rows are answered once more, as if the key
+ * had never been stored. */
 #include "api/map_apply.h"
 
 #include "core/error.h"

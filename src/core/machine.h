@@ -136,7 +136,8 @@ typedef struct loom__machine_ops {
      *   move_by_kind     brings the elements of 1 to LOOM__KIND_COLUMNS columns into the order of their kinds; with
      *                    `put` from there back to where they were. A column may overwrite `operations`. All places
      *                    are below 2^32. Does not wait
-     *   sort_hashes      sorts n hashes, and writes to `rows` the numbers of their rows; ascending where hashes are equal
+     *   sort_hashes      sorts n hashes, and writes to `rows` the numbers of their rows, ascending where hashes are
+     *                    equal
      *   group_rows       numbers the keys of rows that are sorted by hash: groups[i] for the row at place i. firsts[g]:
      *                    the first row of key g. *distinct: how many there are. *collide: rows with equal hashes have
      *                    different keys; all else is undefined then

@@ -184,9 +184,9 @@ typedef struct loom__sequences {
     uint64_t keys;           /* distinct ones */
     const uint8_t *held;     /* [keys] OK: the table has the key; otherwise NOT_FOUND */
     const void *held_values; /* [keys] */
-    /* NULL: the batch runs for the first time. Then net, net_values and stays are written. Otherwise it is answered once
-     * more, and they are not, since the table has taken what it could. Multimaps: [n] FULL for rows whose values found
-     * no room. Otherwise: [keys] FULL for keys that found none. */
+    /* NULL: the batch runs for the first time. Then net, net_values and stays are written. Otherwise it is answered
+     * once more, and they are not, since the table has taken what it could. Multimaps: [n] FULL for rows whose values
+     * found no room. Otherwise: [keys] FULL for keys that found none. */
     const uint8_t *refused;
     uint8_t *status;  /* [n] */
     void *found;      /* [n] values that lookups find; NULL: nobody asks */

@@ -1,5 +1,5 @@
-/* The items of a batch by their places in the table: counts them by granule, selects those of neighbouring granules, and
- * sorts these. A granule is some partitions that lie together. cuda_row_routes.cu tells what that is for. */
+/* The items of a batch by their places in the table: counts them by granule, selects those of neighbouring granules,
+ * and sorts these. A granule is some partitions that lie together. cuda_row_routes.cu tells what that is for. */
 #ifndef LOOM_CUDA_ROW_GROUPS_CUH
 #define LOOM_CUDA_ROW_GROUPS_CUH
 
@@ -219,8 +219,8 @@ struct granule_counts {
     uint32_t *used;  /* [granules]: whether the table has keys there; streamed */
 };
 
-/* Counts the items of each granule, and waits. `counts` is in memory of the C library. per_window: partitions of a granule
- * whose keys are asked for; 0: nobody asks. `size`: of used_kernel. */
+/* Counts the items of each granule, and waits. `counts` is in memory of the C library. per_window: partitions of a
+ * granule whose keys are asked for; 0: nobody asks. `size`: of used_kernel. */
 inline cudaError_t count_granules(cuda_state *cuda, const loom__rows_view &view, const granule_rule &rule,
                                   uint32_t per_window, const uint64_t *size, granule_counts *counts,
                                   cudaStream_t stream)
