@@ -135,7 +135,7 @@ uint64_t loom__strings_at_once(const loom_map *map);
  * to give back. INVALID_ARGUMENT and a sentence: offsets do not ascend, there are no bytes, or the call writes
  * there. */
 loom_status loom__string_parts_prepare(loom__string_parts *parts, const loom_strings *keys, const loom_strings *values);
-void loom__string_parts_give_back(loom__string_parts *parts);
+void loom__string_parts_give_back(loom__string_parts *parts, loom_context *context);
 
 /* Rows of the part that begins at row `first`. */
 loom_status loom__string_part_size(const loom__string_parts *parts, uint64_t first, uint64_t *n);
@@ -158,12 +158,14 @@ typedef struct loom__parts {
     loom_map *map;
     loom__access access;  /* as of the whole call */
     loom__access entered; /* ALONE if the call may need room: any part may make the table grow */
-    int wrote;
-    loom_route route; /* of the last part that inserted; NONE: there was none */
+    int wrote;            /* the table is not as before; it may only have grown */
+    int stored;           /* a part that changes rows has ended well */
+    loom_route route;     /* of the last part that inserted; NONE: there was none */
 } loom__parts;
 
 /* If `begin` fails, there is nothing to end. The `result` of a part lies on the host: a part has ended when `run`
- * returns. `done`: rows of all parts that did not fail. */
+ * returns. After OUT_OF_MEMORY, in tables without strings, no row of the part was stored. `done`: rows of all parts that
+ * did not fail. */
 loom_status loom__parts_begin(loom__parts *parts, loom_stream stream);
 loom_status loom__parts_run(loom__parts *parts, loom__map_work work, loom__batch *batch);
 void loom__parts_end(loom__parts *parts, uint64_t done, loom_stream stream);
@@ -178,7 +180,7 @@ void loom__map_note_call(loom_map *map, loom__access access, uint64_t n, loom_ro
 void loom__map_note_explanation(loom_map *map, const loom_explanation *explained);
 
 /* What a call without a result returns. `why`: a sentence that follows that of FULL, or "". */
-loom_status loom__map_status_of(const loom_map *map, const loom_result *outcome, const char *why);
+loom_status loom__map_status_of(loom_type type, const loom_result *outcome, const char *why);
 
 int loom__map_inserts(loom__access access);
 

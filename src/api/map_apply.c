@@ -92,10 +92,9 @@ static uint32_t *take_places(const loom__application *part)
                           LOOM_MEMORY_TEMPORARY, part->stream);
 }
 
-static void release_places(const loom__application *part, uint32_t *places)
+static void release_places(loom_context *context, const loom__application *part, uint32_t *places)
 {
-    loom__release(&part->map->handle.context->machine->allocator, places, bytes_of_places(part->n),
-                  LOOM_MEMORY_TEMPORARY, part->stream);
+    loom__release(&context->machine->allocator, places, bytes_of_places(part->n), LOOM_MEMORY_TEMPORARY, part->stream);
 }
 
 /* Counts the rows of each kind, and finds out where they go. */
@@ -230,12 +229,11 @@ static void *element(const void *array, uint64_t first, uint32_t width)
     return array != NULL ? (unsigned char *)(uintptr_t)array + first * width : NULL;
 }
 
-/* Runs rows first .. first + n - 1 of a batch. *changed: the table is not as before. */
+/* Runs rows first .. first + n - 1 of a batch. */
 static loom_status run_rows(const loom__application *part, const loom__batch *whole, loom__map_work work,
-                            uint64_t first, uint64_t n, loom_result *result, int *changed)
+                            uint64_t first, uint64_t n, loom_result *result)
 {
     const loom_map *map = part->map;
-    const int wrote = part->parts->wrote;
     loom__batch batch = *whole;
     batch.keys = element(whole->keys, first, map->key_bytes);
     batch.values = element(whole->values, first, map->value_bytes);
@@ -243,14 +241,11 @@ static loom_status run_rows(const loom__application *part, const loom__batch *wh
     batch.status = element(whole->status, first, 1);
     batch.n = n;
     batch.result = result;
-    part->parts->wrote = 0;
-    const loom_status status = loom__parts_run(part->parts, work, &batch);
-    *changed = part->parts->wrote;
-    part->parts->wrote |= wrote;
-    return status;
+    return loom__parts_run(part->parts, work, &batch);
 }
 
-/* Runs all rows of a kind. `sorted`: NULL if all rows of the part are of this kind. */
+/* Runs all rows of a kind, in parts if memory is short. `sorted`: NULL if all rows of the part are of this kind. *sum
+ * counts them if none of the parts fails. */
 static loom_status run_kind(const loom__application *part, const sorted_part *sorted, uint32_t kind, loom_result *sum)
 {
     const kind_of_call *call = &kinds[kind];
@@ -271,23 +266,25 @@ static loom_status run_kind(const loom__application *part, const sorted_part *so
     if (sorted != NULL)
         take_sorted(sorted, kind, &batch);
     const loom__access access = part->parts->access;
+    loom_result done = {0};
     loom_status status = LOOM_OK;
     uint64_t most = batch.n, n;
     part->parts->access = call->access;
     for (uint64_t first = 0; first < batch.n && status == LOOM_OK; first += n) {
         loom_result result = {0};
-        int changed;
         n = batch.n - first < most ? batch.n - first : most;
-        status = run_rows(part, &batch, call->work, first, n, &result, &changed);
+        status = run_rows(part, &batch, call->work, first, n, &result);
         if (status == LOOM_OK) {
-            loom__add_result(sum, &result);
-        } else if (status == LOOM_OUT_OF_MEMORY && !changed && n > 1) {
+            loom__add_result(&done, &result);
+        } else if (status == LOOM_OUT_OF_MEMORY && n > 1) { /* none of these rows was stored */
             most = n / 2;
             n = 0;
             status = LOOM_OK;
         }
     }
     part->parts->access = access;
+    if (status == LOOM_OK)
+        loom__add_result(sum, &done);
     return status;
 }
 
@@ -334,7 +331,7 @@ static loom_status run_any_order(const loom__application *part, loom_result *sum
         return run_kind(part, NULL, only_kind(part->counts, part->n), sum);
     const loom_status status = sort_and_run(&sorted, sum);
     loom__release(allocator, sorted.memory, sorted.bytes, LOOM_MEMORY_TEMPORARY, part->stream);
-    release_places(part, sorted.places);
+    release_places(part->map->handle.context, part, sorted.places);
     return status;
 }
 
@@ -358,17 +355,17 @@ static loom__application part_of(const loom__application *whole, uint64_t first,
 static loom_status run_parts(const loom__application *whole, uint64_t most,
                              loom_status (*run)(const loom__application *part, loom_result *sum), loom_result *sum)
 {
-    int *wrote = &whole->parts->wrote;
+    int *stored = &whole->parts->stored;
     for (uint64_t first = 0, n; first < whole->n; first += n) {
         loom_result done = {0};
         n = whole->n - first < most ? whole->n - first : most;
         const loom__application part = part_of(whole, first, n);
-        const int wrote_before = *wrote;
-        *wrote = 0;
+        const int stored_before = *stored;
+        *stored = 0;
         const loom_status status = run(&part, &done);
-        const int changed = *wrote;
-        *wrote |= wrote_before;
-        if (status == LOOM_OUT_OF_MEMORY && done.keys == 0 && !changed && n > 1) {
+        const int stored_now = *stored;
+        *stored |= stored_before;
+        if (status == LOOM_OUT_OF_MEMORY && !stored_now && n > 1) {
             most = n / 2;
             n = 0;
             continue;
@@ -439,7 +436,7 @@ static loom_status count_all(loom__application *whole, uint64_t counts[LOOM__KIN
         const loom_status status =
             machine->ops->count_operations(machine, whole->operations + first, n, whole->places, some, whole->stream);
         if (status == LOOM_OUT_OF_MEMORY && n > 1) {
-            release_places(whole, whole->places);
+            release_places(whole->map->handle.context, whole, whole->places);
             whole->places = NULL;
             most = n / 2;
             n = 0;
@@ -496,11 +493,11 @@ static loom_status run_checked(const loom__application *whole, int in_order, loo
     RETURN_IF_FAILED(loom__apply_check_engine(map->handle.table->engine));
     const loom_status status =
         in_order ? run_parts(whole, MOST_IN_ORDER, loom__apply_in_order, sum) : loom__apply_by_kind(whole, sum);
-    if (status != LOOM_OK && (sum->keys > 0 || whole->parts->wrote))
+    if (status != LOOM_OK && (sum->keys > 0 || whole->parts->stored))
         return tell_done(whole, status, sum, result);
     RETURN_IF_FAILED(status);
     RETURN_IF_FAILED(loom__handle_tell(&map->handle, sum, result, whole->stream)); /* waits for the last answers */
-    return result != NULL ? LOOM_OK : loom__map_status_of(map, sum, "");
+    return result != NULL ? LOOM_OK : loom__map_status_of(map->type, sum, "");
 }
 
 /* Enters the gate. Behind it, the map may be destroyed. */
@@ -508,15 +505,10 @@ static loom_status run_call(loom__application *whole, int in_order, loom_result 
 {
     loom__parts parts = {.map = whole->map, .access = LOOM__ACCESS_ALONE};
     loom_result sum = {0};
-    loom_status status = loom__parts_begin(&parts, whole->stream);
     whole->parts = &parts;
-    if (status == LOOM_OK) {
-        status = run_checked(whole, in_order, &sum, result);
-        release_places(whole, whole->places);
-        loom__parts_end(&parts, sum.keys, whole->stream);
-    } else {
-        release_places(whole, whole->places);
-    }
+    RETURN_IF_FAILED(loom__parts_begin(&parts, whole->stream));
+    const loom_status status = run_checked(whole, in_order, &sum, result);
+    loom__parts_end(&parts, sum.keys, whole->stream);
     return status;
 }
 
@@ -548,9 +540,12 @@ loom_status loom_map_apply(loom_map *map, const uint8_t *operations, const void 
                                .stream = stream};
     for (uint32_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         RETURN_IF_FAILED(locate(&whole, &arrays[i], (loom__applied_array)i));
-    const loom_status checked = check_operations(&whole, counts);
-    if (checked == LOOM_OK)
-        return run_call(&whole, in_order, result);
-    release_places(&whole, whole.places);
-    return checked;
+    loom_context *context = map->handle.context;
+    loom__context_hold(context);
+    loom_status outcome = check_operations(&whole, counts);
+    if (outcome == LOOM_OK)
+        outcome = run_call(&whole, in_order, result);
+    release_places(context, &whole, whole.places);
+    loom__context_release(context);
+    return outcome;
 }

@@ -104,7 +104,8 @@ static loom_status group_keys(ordered_part *own, int *collide)
     return LOOM_OK;
 }
 
-/* Machines that do not work in host memory join effects there. The memory is taken before the table changes. */
+/* Machines that do not work in host memory join effects there. The memory is taken before the table changes;
+ * what a scan takes besides is little. */
 static uint64_t effect_rows(const ordered_part *own)
 {
     return own->machine->ops->reaches != NULL ? own->part->n : 0;

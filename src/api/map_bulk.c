@@ -124,9 +124,9 @@ static loom__access order_of(const loom_map *map, loom__access access)
     return alone ? LOOM__ACCESS_ALONE : access;
 }
 
-loom_status loom__map_status_of(const loom_map *map, const loom_result *outcome, const char *why)
+loom_status loom__map_status_of(loom_type type, const loom_result *outcome, const char *why)
 {
-    RETURN_ERROR_IF(outcome->status == LOOM_FULL && map->type == LOOM_TYPE_MULTIMAP, LOOM_FULL,
+    RETURN_ERROR_IF(outcome->status == LOOM_FULL && type == LOOM_TYPE_MULTIMAP, LOOM_FULL,
                     "%llu of %llu pairs were refused, the others are stored (the status array tells which): there is "
                     "no room for their keys or values and the table could not grow, or their keys have as many values "
                     "as they may (most_values_per_key)",
@@ -144,6 +144,7 @@ loom_status loom__map_status_of(const loom_map *map, const loom_result *outcome,
 
 loom_status loom__map_run_rows(loom_map *map, loom__map_work work, loom__batch *batch, loom__access access)
 {
+    const loom_type type = map->type; /* behind its gate, the map may be destroyed */
     int grows = 0;
     loom_result own = {0};
     loom_result *given = batch->result;
@@ -182,7 +183,7 @@ loom_status loom__map_run_rows(loom_map *map, loom__map_work work, loom__batch *
     char why[200] = "";
     if (grows && own.status == LOOM_FULL)
         snprintf(why, sizeof why, "; the table could not grow: %s", loom_last_error());
-    return loom__map_status_of(map, &own, why);
+    return loom__map_status_of(type, &own, why);
 }
 
 /* ---- a call in parts ---- */
@@ -221,7 +222,9 @@ loom_status loom__parts_run(loom__parts *parts, loom__map_work work, loom__batch
     const loom_status status = grows ? run_with_growth(map, work, batch) : work(map->handle.table, batch);
     if (status == LOOM_OK && loom__map_inserts(parts->access))
         parts->route = route;
-    parts->wrote |= (status == LOOM_OK || grows) && parts->access != LOOM__ACCESS_FIND;
+    const int writes = parts->access != LOOM__ACCESS_FIND;
+    parts->wrote |= writes && (status == LOOM_OK || grows);
+    parts->stored |= writes && status == LOOM_OK;
     return status;
 }
 

@@ -121,7 +121,7 @@ static loom_status run_parts(string_call *call)
     else if (status == LOOM_OK && given->result != NULL)
         status = loom__handle_tell(&call->map->handle, &sum, given->result, given->stream);
     else if (status == LOOM_OK)
-        status = loom__map_status_of(call->map, &sum, "");
+        status = loom__map_status_of(call->map->type, &sum, "");
     loom__parts_end(&parts, sum.keys, given->stream); /* afterwards the map may be destroyed */
     return status;
 }
@@ -147,11 +147,8 @@ static loom_status run_with_references(string_call *call)
     call->references = loom__allocate(allocator, bytes, LOOM_MEMORY_TEMPORARY, call->given->stream);
     if (call->references == NULL)
         return LOOM_OUT_OF_MEMORY;
-    loom_context *context = call->map->handle.context;
-    loom__context_hold(context); /* behind its gate, the map may be destroyed */
     const loom_status status = run_call(call);
     loom__release(allocator, call->references, bytes, LOOM_MEMORY_TEMPORARY, call->given->stream);
-    loom__context_release(context);
     return status;
 }
 
@@ -168,7 +165,10 @@ loom_status loom__map_run_strings(loom_map *map, loom__map_work work, const loom
                                         .stream = batch->stream};
     RETURN_IF_FAILED(loom__string_parts_prepare(&call.strings, map->variable & LOOM__VARIABLE_KEYS ? batch->keys : NULL,
                                                 map->variable & LOOM__VARIABLE_VALUES ? batch->values : NULL));
+    loom_context *context = map->handle.context;
+    loom__context_hold(context); /* behind its gate, the map may be destroyed */
     const loom_status status = run_with_references(&call);
-    loom__string_parts_give_back(&call.strings);
+    loom__string_parts_give_back(&call.strings, context);
+    loom__context_release(context);
     return status;
 }

@@ -203,9 +203,8 @@ loom_status loom__string_parts_prepare(loom__string_parts *parts, const loom_str
     return brings ? take_room(parts) : LOOM_OK;
 }
 
-void loom__string_parts_give_back(loom__string_parts *parts)
+void loom__string_parts_give_back(loom__string_parts *parts, loom_context *context)
 {
-    loom__release(&parts->map->handle.context->machine->allocator, parts->room, parts->room_bytes,
-                  LOOM_MEMORY_TEMPORARY, parts->stream);
+    loom__release(&context->machine->allocator, parts->room, parts->room_bytes, LOOM_MEMORY_TEMPORARY, parts->stream);
     parts->room = NULL;
 }

@@ -155,7 +155,6 @@ loom_status loom_map_find_strings(loom_map *map, const void *keys, uint64_t n, u
                           .status = status,
                           .stream = stream};
     RETURN_IF_FAILED(check_find(map, keys, &query));
-    loom__machine *machine = map->handle.context->machine;
     const int strings = (map->variable & LOOM__VARIABLE_KEYS) != 0;
     loom_result own = {0};
     uint64_t in_all = 0;
@@ -165,13 +164,16 @@ loom_status loom_map_find_strings(loom_map *map, const void *keys, uint64_t n, u
                                        .written = {{offsets, (n + 1) * sizeof *offsets}, {bytes, room}, {status, n}},
                                        .stream = stream};
     RETURN_IF_FAILED(loom__string_parts_prepare(&query.parts, strings && n > 0 ? keys : NULL, NULL));
-    const loom_status outcome = find_with_memory(map, &query, &in_all, &own);
-    loom__string_parts_give_back(&query.parts);
+    loom_context *context = map->handle.context;
+    loom__context_hold(context); /* behind its gate, the map may be destroyed */
+    loom_status outcome = find_with_memory(map, &query, &in_all, &own);
+    loom__string_parts_give_back(&query.parts, context);
+    if (outcome == LOOM_OK && result != NULL)
+        outcome = context->machine->ops->write_table(context->machine, result, &own, sizeof own, stream);
+    loom__context_release(context);
     RETURN_IF_FAILED(outcome);
     if (needed != NULL)
         *needed = in_all;
-    if (result != NULL)
-        RETURN_IF_FAILED(machine->ops->write_table(machine, result, &own, sizeof own, stream));
     RETURN_ERROR_IF(result == NULL && own.status == LOOM_TOO_SMALL, LOOM_TOO_SMALL,
                     "room = %llu: the values have %llu bytes; no value was written", (unsigned long long)room,
                     (unsigned long long)in_all);
