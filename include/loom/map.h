@@ -168,8 +168,9 @@ LOOM_API loom_status loom_map_memory_required(loom_context *context, const loom_
 /* Creates an empty table. *map is set only on success.
  *   - Memory   allocates table_bytes
  *   - Runs     synchronous
- *   - Status   INVALID_ARGUMENT: the sentence names the field; UNSUPPORTED; OUT_OF_MEMORY: also if
- *              the table does not fit its memory_limit */
+ *   - Status   INVALID_ARGUMENT: the sentence names the field; UNSUPPORTED: the machine or the engine
+ *              does not have such a table, for example keys of 16 bytes in a perfect table;
+ *              OUT_OF_MEMORY: also if the table does not fit its memory_limit */
 LOOM_API loom_status loom_map_create(loom_context *context, const loom_map_config *config, loom_map **map);
 
 /* Waits for calls in flight, then frees the table. NULL is fine.

@@ -61,8 +61,8 @@ typedef struct loom__engine {
      * asks the machine. */
     loom_status (*supports)(loom__machine *machine, loom_type type, loom_feature feature);
 
-    /* Checks the widths of a config (INVALID_ARGUMENT) or a file (BAD_FILE): OK, or `status` and a sentence. Optional:
-     * keys and values have 4 or 8 bytes. The first engine of a type that has this member is the default for all other
+    /* Checks the widths of a config (INVALID_ARGUMENT) or a file (BAD_FILE): OK, or `status` and a sentence; for a
+     * config that other engines or types have, UNSUPPORTED. Optional: keys and values have 4 or 8 bytes. The first engine of a type that has this member is the default for all other
      * widths. */
     loom_status (*check_widths)(loom_type type, uint32_t key_bytes, uint32_t value_bytes, loom_status status);
 

@@ -34,13 +34,20 @@ loom_status loom__map_check_widths(const loom__engine *engine, loom_type type, u
     const int has_values = type != LOOM_TYPE_SET;
     if (engine->check_widths != NULL)
         return engine->check_widths(type, key_bytes, value_bytes, status);
-    RETURN_ERROR_IF(loom__variable_columns(key_bytes, value_bytes) != 0, status,
-                    "key_bytes or value_bytes is LOOM_VARIABLE: byte strings are keys and values of maps, sets and "
-                    "counters of the rows engine");
-    RETURN_ERROR_IF(!is_usual_width(key_bytes), status, "key_bytes = %u: keys have 4 or 8 bytes", key_bytes);
-    RETURN_ERROR_IF(has_values && !is_usual_width(value_bytes), status,
-                    "value_bytes = %u: values have 4 or 8 bytes (for keys alone: LOOM_TYPE_SET)", value_bytes);
-    return LOOM_OK;
+    if (is_usual_width(key_bytes) && (!has_values || is_usual_width(value_bytes)))
+        return LOOM_OK;
+    const loom__engine *wide = loom__engine_of_widths(type);
+    if (status == LOOM_INVALID_ARGUMENT && wide != NULL)
+        RETURN_IF_FAILED(wide->check_widths(type, key_bytes, value_bytes, status));
+    const loom_status refusal = status == LOOM_INVALID_ARGUMENT ? LOOM_UNSUPPORTED : status;
+    RETURN_ERROR_IF(loom__variable_columns(key_bytes, value_bytes) != 0, refusal,
+                    "key_bytes or value_bytes is LOOM_VARIABLE: tables of the %s engine have no byte strings; set "
+                    "engine to 0, and the library takes an engine that has them",
+                    engine->name);
+    return loom__fail(refusal,
+                      "key_bytes = %u, value_bytes = %u: tables of the %s engine have keys and values of 4 or 8 bytes; "
+                      "set engine to 0, and the library takes an engine that has these widths",
+                      key_bytes, value_bytes, engine->name);
 }
 
 /* The description of the table that a complete config asks for. */

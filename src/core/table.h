@@ -145,7 +145,8 @@ loom_status loom__table_lend(loom__table *table, loom_map_view *view);
  * that implements the type, or for the first with such widths and rows. */
 const loom__engine *loom__map_engine_of(const loom_map_config *config);
 
-/* OK, or `status` and a sentence if the engine has no tables of this type with these widths. */
+/* OK, or `status` and a sentence if the engine has no tables of this type with these widths. INVALID_ARGUMENT becomes
+ * UNSUPPORTED if another engine has them. */
 loom_status loom__map_check_widths(const loom__engine *engine, loom_type type, uint32_t key_bytes, uint32_t value_bytes,
                                    loom_status status);
 

@@ -57,9 +57,11 @@ loom_status loom__multi_supports(loom__machine *machine, loom_type type, loom_fe
 loom_status loom__multi_check_widths(loom_type type, uint32_t key_bytes, uint32_t value_bytes, loom_status status)
 {
     (void)type;
-    RETURN_ERROR_IF(loom__variable_columns(key_bytes, value_bytes) != 0, status,
+    RETURN_ERROR_IF(loom__variable_columns(key_bytes, value_bytes) != 0,
+                    status == LOOM_INVALID_ARGUMENT ? LOOM_UNSUPPORTED : status,
                     "key_bytes or value_bytes is LOOM_VARIABLE: byte strings are keys and values of maps, sets and "
-                    "counters of the rows engine");
+                    "counters; for several values of a string, give each string a number in a map, and store the "
+                    "values under it (examples/inverted_index.c)");
     RETURN_ERROR_IF(key_bytes < 1 || key_bytes > ROWS_MOST_KEY_BYTES, status,
                     "key_bytes = %u: keys of multimaps have 1 to %d bytes", key_bytes, ROWS_MOST_KEY_BYTES);
     RETURN_ERROR_IF(value_bytes < 1 || value_bytes > ROWS_MOST_VALUE_BYTES, status,
