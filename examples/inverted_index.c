@@ -1,5 +1,5 @@
-/* An inverted index: from each word to the documents that contain it. The keys of a multimap are hashes of the words,
- * and its values are the numbers of the documents.
+/* An inverted index: from each word to the documents that contain it. Keys of multimaps are no byte strings. So a map
+ * gives each word a number, and a multimap has the documents under this number.
  *
  *   cc inverted_index.c $(pkg-config --cflags --libs hashloom) && ./a.out
  */
@@ -16,70 +16,99 @@ static const char *const documents[DOCUMENTS] = {
     "the cat sat on the mat",    "a dog chased the cat",      "hash tables map keys to values",
     "the dog and the cat sleep", "the dog and the horse run", "the cat reads about hash tables and values"};
 
-/* FNV-1a of 64 bits: different words have different hashes, but for very bad luck. */
-static uint64_t hash_of(const char *word, size_t length)
+typedef struct word_index {
+    loom_map *words;     /* word -> its number */
+    loom_map *documents; /* number -> documents that contain the word */
+    uint32_t next;       /* the next number; 0 stands for words that no document has had */
+} word_index;
+
+/* Words of some documents: a batch of byte strings. */
+typedef struct word_list {
+    char bytes[512];
+    uint64_t offsets[DOCUMENTS * MOST_WORDS + 1]; /* word i begins at offsets[i] and ends at offsets[i + 1] */
+    uint32_t documents[DOCUMENTS * MOST_WORDS];   /* where word i comes from */
+    uint64_t n;
+} word_list;
+
+static int is_listed(const word_list *list, const char *word, size_t length, uint32_t document)
 {
-    uint64_t hash = 14695981039346656037u;
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (unsigned char)word[i]) * 1099511628211u;
-    return hash;
+    for (uint64_t i = 0; i < list->n; i++)
+        if (list->documents[i] == document && list->offsets[i + 1] - list->offsets[i] == length &&
+            memcmp(list->bytes + list->offsets[i], word, length) == 0)
+            return 1;
+    return 0;
 }
 
-/* Writes a pair for each word of the document. A word that comes twice gets one pair, since a multimap keeps equal
- * pairs. Returns the number of pairs. */
-static uint64_t list_words(uint32_t document, uint64_t *keys, uint32_t *numbers)
+/* A word that comes twice in a document is listed once, since a multimap keeps equal pairs. */
+static void list_words(word_list *list, const char *text, uint32_t document)
 {
-    uint64_t n = 0, i;
-    for (const char *at = documents[document]; *at; at += strspn(at, " ")) {
+    for (const char *at = text; *at; at += strspn(at, " ")) {
         const size_t length = strcspn(at, " ");
-        keys[n] = hash_of(at, length);
-        for (i = 0; keys[i] != keys[n];)
-            i++;
-        numbers[n] = document;
-        n += i == n;
+        if (!is_listed(list, at, length, document)) {
+            const uint64_t begin = list->offsets[list->n];
+            memcpy(list->bytes + begin, at, length);
+            list->documents[list->n] = document;
+            list->offsets[++list->n] = begin + length;
+        }
         at += length;
     }
-    return n;
 }
 
 /* Adds documents `from` to `to` - 1. LOOM_IN_ORDER keeps the documents of each word in ascending order. */
-static loom_status add_documents(loom_map *words, uint32_t from, uint32_t to)
+static loom_status add_documents(word_index *index, uint32_t from, uint32_t to)
 {
-    uint64_t keys[DOCUMENTS * MOST_WORDS], n = 0;
-    uint32_t numbers[DOCUMENTS * MOST_WORDS];
+    word_list list = {.n = 0};
+    uint32_t fresh[DOCUMENTS * MOST_WORDS], numbers[DOCUMENTS * MOST_WORDS];
     for (uint32_t document = from; document < to; document++)
-        n += list_words(document, keys + n, numbers + n);
-    const uint32_t flags = LOOM_KEEP | LOOM_IN_ORDER;
-    return from == 0 ? loom_map_build(words, keys, numbers, n, flags, NULL, NULL, NULL)
-                     : loom_map_insert(words, keys, numbers, n, flags, NULL, NULL, NULL);
+        list_words(&list, documents[document], document);
+    const loom_strings words = {list.offsets, list.bytes};
+    for (uint64_t i = 0; i < list.n; i++)
+        fresh[i] = index->next++;
+    /* A known word has the number that it got before. */
+    const loom_status status = loom_map_find_or_insert(index->words, &words, fresh, list.n, numbers, NULL, NULL, NULL);
+    return status ? status
+                  : loom_map_insert(index->documents, numbers, list.documents, list.n, LOOM_KEEP | LOOM_IN_ORDER, NULL,
+                                    NULL, NULL);
+}
+
+/* The numbers of listed words. */
+static loom_status find_words(const word_index *index, const word_list *list, uint32_t *numbers)
+{
+    const loom_strings words = {list->offsets, list->bytes};
+    return loom_map_find(index->words, &words, list->n, numbers, NULL, NULL, NULL, NULL);
 }
 
 /* Erases the document's pairs. Other documents of its words stay, in their order. */
-static loom_status remove_document(loom_map *words, uint32_t document)
+static loom_status remove_document(word_index *index, uint32_t document)
 {
-    uint64_t keys[MOST_WORDS];
+    word_list list = {.n = 0};
     uint32_t numbers[MOST_WORDS];
-    const uint64_t n = list_words(document, keys, numbers);
-    return loom_map_erase_pairs(words, keys, numbers, n, NULL, NULL, NULL);
+    list_words(&list, documents[document], document);
+    const loom_status status = find_words(index, &list, numbers);
+    return status ? status : loom_map_erase_pairs(index->documents, numbers, list.documents, list.n, NULL, NULL, NULL);
 }
 
 #define APPEND(text, ...) snprintf((text) + strlen(text), sizeof(text) - strlen(text), __VA_ARGS__)
 
 /* Prints the documents of three words, and the documents that have both of the first two. Sets *wrong if that is not
  * what was expected. Returns 1 if a call failed. */
-static int query(loom_map *words, const char *expected, int *wrong)
+static int query(const word_index *index, const char *expected, int *wrong)
 {
     static const char *const asked[QUERIES] = {"cat", "dog", "horse"};
-    uint64_t keys[QUERIES], first[QUERIES + 1], needed;
+    word_list list = {.n = 0};
+    uint32_t numbers[QUERIES];
+    uint64_t first[QUERIES + 1], needed;
     char answer[256] = "";
     for (int i = 0; i < QUERIES; i++)
-        keys[i] = hash_of(asked[i], strlen(asked[i]));
+        list_words(&list, asked[i], 0);
+    if (find_words(index, &list, numbers))
+        return 1;
 
     /* Without room for values the call only counts: then the array gets the right size. */
-    if (loom_map_find_all(words, keys, QUERIES, 0, first, NULL, 0, &needed, NULL, NULL))
+    if (loom_map_find_all(index->documents, numbers, QUERIES, 0, first, NULL, 0, &needed, NULL, NULL))
         return 1;
     uint32_t *found = calloc(needed + 1, sizeof *found);
-    if (!found || loom_map_find_all(words, keys, QUERIES, 0, first, found, needed, NULL, NULL, NULL)) {
+    if (!found || loom_map_find_all(index->documents, numbers, QUERIES, 0, first, found, needed, NULL, NULL, NULL)) {
         free(found);
         return 1;
     }
@@ -108,27 +137,31 @@ int main(void)
 {
     int wrong = 0;
     loom_context *context = NULL;
-    loom_map *words = NULL;
+    word_index index = {.next = 1};
     loom_context_config machine = LOOM_CONTEXT_CONFIG_INIT;
-    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    loom_map_config words = LOOM_MAP_CONFIG_INIT, lists = LOOM_MAP_CONFIG_INIT;
     machine.machine = LOOM_MACHINE_CPU; /* for six documents a GPU would only wait */
-    config.type = LOOM_TYPE_MULTIMAP;
-    config.key_bytes = 8;
-    config.value_bytes = 4;
-    config.capacity = 20; /* different words. The table grows if more come */
-    config.values = 40;   /* words of all documents */
+    words.key_bytes = LOOM_VARIABLE;
+    words.value_bytes = 4;
+    words.capacity = 20;      /* different words. The tables grow if more come */
+    words.string_bytes = 160; /* of these words */
+    lists.type = LOOM_TYPE_MULTIMAP;
+    lists.key_bytes = lists.value_bytes = 4;
+    lists.capacity = 20;
+    lists.values = 40; /* words of all documents */
 
-    int failed = loom_context_create(&machine, &context) || loom_map_create(context, &config, &words) ||
-                 add_documents(words, 0, FIRST) ||
-                 query(words, "cat: 0 1 3; dog: 1 3; horse:; cat and dog: 1 3", &wrong) ||
-                 add_documents(words, FIRST, DOCUMENTS) ||
-                 query(words, "cat: 0 1 3 5; dog: 1 3 4; horse: 4; cat and dog: 1 3", &wrong) ||
-                 remove_document(words, 1) || query(words, "cat: 0 3 5; dog: 3 4; horse: 4; cat and dog: 3", &wrong);
+    int failed = loom_context_create(&machine, &context) || loom_map_create(context, &words, &index.words) ||
+                 loom_map_create(context, &lists, &index.documents) || add_documents(&index, 0, FIRST) ||
+                 query(&index, "cat: 0 1 3; dog: 1 3; horse:; cat and dog: 1 3", &wrong) ||
+                 add_documents(&index, FIRST, DOCUMENTS) ||
+                 query(&index, "cat: 0 1 3 5; dog: 1 3 4; horse: 4; cat and dog: 1 3", &wrong) ||
+                 remove_document(&index, 1) || query(&index, "cat: 0 3 5; dog: 3 4; horse: 4; cat and dog: 3", &wrong);
     if (failed)
         fprintf(stderr, "%s\n", loom_last_error());
     if (wrong)
         fprintf(stderr, "the index gave a wrong answer\n");
-    loom_map_destroy(words);
+    loom_map_destroy(index.documents);
+    loom_map_destroy(index.words);
     loom_context_destroy(context);
     return failed || wrong;
 }
