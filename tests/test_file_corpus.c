@@ -15,6 +15,8 @@ typedef struct corpus {
     const char *directory;
     unsigned files;
     char prefix[32];
+    loom_layout layout; /* of the next tables */
+    loom_row_place place;
 } corpus;
 
 static void store(corpus *c, const char *what, const unsigned char *data, size_t bytes)
@@ -66,6 +68,8 @@ static unsigned char *sound_file(corpus *c, loom_engine engine, loom_type type, 
     config.capacity = capacity;
     config.max_load = 0.95;
     config.buckets_per_partition = buckets;
+    config.layout = c->layout;
+    config.row_place = c->place;
     config.growth = 0;
     loom_map *map = make_map_from(context, &config);
     batch b = make_batch_of(key_bytes, value_bytes, keys);
@@ -178,6 +182,8 @@ static unsigned char *sound_strings(corpus *c, loom_type type, uint32_t key_byte
     config.string_bytes = 1600;
     config.most_key_bytes = key_bytes == LOOM_VARIABLE ? LONGEST : 0;
     config.most_value_bytes = value_bytes == LOOM_VARIABLE ? LONGEST : 0;
+    config.layout = c->layout;
+    config.row_place = c->place;
     config.growth = 0;
     loom_map *map = make_map_from(context, &config);
     uint64_t offsets[KEYS + 1] = {0};
@@ -210,8 +216,9 @@ static void store_string_variants(corpus *c, const unsigned char *sound, size_t 
     unsigned char *file = test_allocate(bytes);
     memcpy(file, sound, bytes);
     surgery_head header = surgery_header(sound);
-    unsigned char *heap = file + header.sections[2].at, *rows = file + header.sections[1].at;
-    for (uint64_t i = 0; i < header.sections[2].bytes; i += 13)
+    loom__file_section *last = &header.sections[header.file.sections - 1];
+    unsigned char *heap = file + last->at, *rows = file + header.sections[1].at;
+    for (uint64_t i = 0; i < last->bytes; i += 13)
         heap[i] = (unsigned char)(heap[i] ^ (i * 37));
     surgery_sign(file, bytes);
     store(c, "heap_noise", file, bytes);
@@ -222,7 +229,7 @@ static void store_string_variants(corpus *c, const unsigned char *sound, size_t 
     store(c, "heap_moved", file, bytes);
     memcpy(file, sound, bytes);
     header.table.parameters[0] = 64;
-    header.sections[2].bytes = 64;
+    last->bytes = 64;
     const uint64_t shorter = surgery_place(&header);
     CHECK_LT(shorter, bytes);
     surgery_set_header(file, &header);
@@ -321,7 +328,7 @@ static unsigned write_corpus_to(const char *directory)
     } tables[] = {{4, 4, 4, 3, 2},    {4, 8, 4, 4, 2},    {8, 4, 4, 4, 3}, {8, 8, 4, 2, 2},
                   {4, 4, 20, 500, 5}, {8, 8, 10, 300, 3}, /* sets */
                   {4, 0, 4, 3, 2},    {4, 0, 20, 500, 3}, {8, 0, 4, 4, 3}, {8, 0, 10, 300, 5}};
-    corpus c = {directory, 0, "nothing"};
+    corpus c = {.directory = directory, .prefix = "nothing"};
     static const unsigned char zeros[256];
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         size_t bytes;
@@ -350,15 +357,25 @@ static unsigned write_corpus_to(const char *directory)
         loom_type type;
         uint32_t key_bytes, value_bytes;
         uint64_t keys;
-    } rows[] = {{LOOM_TYPE_MAP, 16, 8, 40},    {LOOM_TYPE_MAP, 9, 3, 500}, {LOOM_TYPE_MAP, 8, 8, 3},
-                {LOOM_TYPE_MAP, 33, 20, 9},    {LOOM_TYPE_SET, 17, 0, 70}, {LOOM_TYPE_SET, 4, 0, 500},
-                {LOOM_TYPE_COUNTER, 12, 4, 50}};
+        loom_layout layout;
+        loom_row_place place;
+    } rows[] = {{LOOM_TYPE_MAP, 16, 8, 40, 0, 0},
+                {LOOM_TYPE_MAP, 9, 3, 500, 0, 0},
+                {LOOM_TYPE_MAP, 8, 8, 3, 0, 0},
+                {LOOM_TYPE_MAP, 33, 20, 9, 0, 0},
+                {LOOM_TYPE_SET, 17, 0, 70, 0, 0},
+                {LOOM_TYPE_SET, 4, 0, 500, 0, 0},
+                {LOOM_TYPE_COUNTER, 12, 4, 50, 0, 0},
+                {LOOM_TYPE_MAP, 5, 8, 40, LOOM_LAYOUT_APART, 0},
+                {LOOM_TYPE_MAP, 12, 7, 500, LOOM_LAYOUT_APART, LOOM_ROWS_IN_HOST_MEMORY}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         size_t bytes;
+        c.layout = rows[i].layout;
+        c.place = rows[i].place;
         unsigned char *file = sound_file(&c, LOOM_ENGINE_ROWS, rows[i].type, rows[i].key_bytes, rows[i].value_bytes,
                                          rows[i].keys < 80 ? rows[i].keys : 60, rows[i].keys, 2, &bytes);
-        snprintf(c.prefix, sizeof c.prefix, "rows_%s_%u_%u", table_type_name(rows[i].type), rows[i].key_bytes,
-                 rows[i].value_bytes);
+        snprintf(c.prefix, sizeof c.prefix, "rows%s_%s_%u_%u", rows[i].layout == LOOM_LAYOUT_APART ? "_apart" : "",
+                 table_type_name(rows[i].type), rows[i].key_bytes, rows[i].value_bytes);
         store_variants(&c, file, bytes);
         store_row_variants(&c, file, bytes);
         free(file);
@@ -367,13 +384,19 @@ static unsigned write_corpus_to(const char *directory)
         const char *name;
         loom_type type;
         uint32_t key_bytes, value_bytes;
-    } strings[] = {{"map_strings_8", LOOM_TYPE_MAP, LOOM_VARIABLE, 8},
-                   {"map_16_strings", LOOM_TYPE_MAP, 16, LOOM_VARIABLE},
-                   {"map_strings_strings", LOOM_TYPE_MAP, LOOM_VARIABLE, LOOM_VARIABLE},
-                   {"set_strings", LOOM_TYPE_SET, LOOM_VARIABLE, 0},
-                   {"counter_strings_4", LOOM_TYPE_COUNTER, LOOM_VARIABLE, 4}};
+        loom_layout layout;
+        loom_row_place place;
+    } strings[] = {{"map_strings_8", LOOM_TYPE_MAP, LOOM_VARIABLE, 8, 0, 0},
+                   {"map_16_strings", LOOM_TYPE_MAP, 16, LOOM_VARIABLE, 0, 0},
+                   {"map_strings_strings", LOOM_TYPE_MAP, LOOM_VARIABLE, LOOM_VARIABLE, 0, 0},
+                   {"set_strings", LOOM_TYPE_SET, LOOM_VARIABLE, 0, 0, 0},
+                   {"counter_strings_4", LOOM_TYPE_COUNTER, LOOM_VARIABLE, 4, 0, 0},
+                   {"apart_strings_strings", LOOM_TYPE_MAP, LOOM_VARIABLE, LOOM_VARIABLE, LOOM_LAYOUT_APART, 0},
+                   {"apart_16_strings", LOOM_TYPE_MAP, 16, LOOM_VARIABLE, LOOM_LAYOUT_APART, LOOM_ROWS_IN_HOST_MEMORY}};
     for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++) {
         size_t bytes;
+        c.layout = strings[i].layout;
+        c.place = strings[i].place;
         unsigned char *file = sound_strings(&c, strings[i].type, strings[i].key_bytes, strings[i].value_bytes, &bytes);
         snprintf(c.prefix, sizeof c.prefix, "rows_%s", strings[i].name);
         store_variants(&c, file, bytes);

@@ -434,7 +434,7 @@ static uint64_t partition_bytes_of(uint32_t engine, uint32_t type, uint32_t key_
     if (type == LOOM_TYPE_MULTIMAP) /* handles */
         value_bytes = 8;
     if (value_bytes == 0 || engine == LOOM_ENGINE_BLOOM || engine == LOOM_ENGINE_ROWS ||
-        is_narrow(engine, type, key_bytes, value_bytes))
+        is_narrow(engine, type, key_bytes, value_bytes) || (key_bytes != 4 && key_bytes != 8))
         return buckets * 64;
     if (key_bytes == 4)
         return buckets * (value_bytes == 4 ? 64 : 192);
@@ -464,33 +464,47 @@ typedef struct shape {
     double max_load;
 } shape;
 
-static int has_rows(const shape *is)
+/* Maps, sets and counters of the rows engine. */
+static int is_of_rows(const shape *is)
 {
     return is->engine == LOOM_ENGINE_ROWS && is->type != LOOM_TYPE_FILTER && is->type != LOOM_TYPE_MULTIMAP;
 }
 
+/* Those, and multimaps with other keys than of 4 and 8 bytes. */
+static int has_rows(const shape *is)
+{
+    return is_of_rows(is) || (is->type == LOOM_TYPE_MULTIMAP && is->key_bytes != 4 && is->key_bytes != 8);
+}
+
 static int has_strings(const shape *is)
 {
-    return has_rows(is) && (is->key_bytes == LOOM_VARIABLE || is->value_bytes == LOOM_VARIABLE);
+    return is_of_rows(is) && (is->key_bytes == LOOM_VARIABLE || is->value_bytes == LOOM_VARIABLE);
 }
 
 /* A width from 1 to `most`, or strings. */
-static uint32_t repair_width(uint32_t width, uint32_t most)
+static uint32_t repair_width(uint32_t width, uint32_t most, int strings)
 {
-    return (width >= 1 && width <= most) || width == LOOM_VARIABLE ? width : 1 + width % 32;
+    return (width >= 1 && width <= most) || (strings && width == LOOM_VARIABLE) ? width : 1 + width % 32;
 }
 
 static void repair_widths(shape *is)
 {
     const uint32_t key_bytes = is->key_bytes, value_bytes = is->value_bytes;
+    const int rows = is_of_rows(is), lists = is->type == LOOM_TYPE_MULTIMAP;
     is->key_bytes = key_bytes & 8 ? 8 : 4;
     is->value_bytes = value_bytes & 8 ? 8 : 4;
-    if (has_rows(is) || (is->type == LOOM_TYPE_FILTER && key_bytes != LOOM_VARIABLE))
-        is->key_bytes = repair_width(key_bytes, 256);
-    if (has_rows(is) && is->type == LOOM_TYPE_MAP)
-        is->value_bytes = repair_width(value_bytes, 512);
+    if (rows || lists || (is->type == LOOM_TYPE_FILTER && key_bytes != LOOM_VARIABLE))
+        is->key_bytes = repair_width(key_bytes, 256, rows);
+    if ((rows && is->type == LOOM_TYPE_MAP) || lists)
+        is->value_bytes = repair_width(value_bytes, 512, rows);
     if (is->type == LOOM_TYPE_SET || is->type == LOOM_TYPE_FILTER)
         is->value_bytes = 0;
+}
+
+/* Bytes of a row: the key, and the value or the handle of a list. */
+static uint64_t row_bytes_in(const shape *is)
+{
+    return row_bytes_of(is->key_bytes, is->type == LOOM_TYPE_MULTIMAP ? 8 : is->value_bytes);
 }
 
 /* The shape nearest to the given one that a table can have, and that is small enough for an input. */
@@ -505,7 +519,8 @@ static void repair_shape(shape *is)
         is->parameter = 4 + 4 * (is->parameter / 4 % 4);
         return;
     }
-    is->partitions = 2 + is->partitions % 5;
+    if (is->partitions < 2 || is->partitions > 6) /* sound files stay as they are */
+        is->partitions = 2 + is->partitions % 5;
     if (is->engine == LOOM_ENGINE_PERFECT && is->type != LOOM_TYPE_MULTIMAP) {
         is->buckets = 9 + is->buckets / 8 % 3 * 8;
         is->parameter = 1 + is->parameter % 8;
@@ -513,9 +528,9 @@ static void repair_shape(shape *is)
     }
     if (is->buckets > 19 || is->buckets < 2)
         is->buckets = primes[is->buckets % 8];
-    if (has_rows(is) && row_bytes_of(is->key_bytes, is->value_bytes) > 48)
+    if (has_rows(is) && row_bytes_in(is) > 48)
         is->partitions = is->buckets = 2;
-    is->parameter = is->type == LOOM_TYPE_MULTIMAP ? is->parameter % MOST_VALUES
+    is->parameter = is->type == LOOM_TYPE_MULTIMAP ? is->parameter % (MOST_VALUES / (1 + is->value_bytes / 8))
                     : has_strings(is)              ? is->parameter % MOST_HEAP / 8 * 8
                                                    : 0;
 }
@@ -525,11 +540,11 @@ static void repair_lists(loom__file_table *table)
 {
     table->parameters[1] %= MOST_VALUES;
     if (table->engine != LOOM_ENGINE_CHAIN) {
-        table->engine = LOOM_ENGINE_OPEN;
         table->parameters[2] = table->parameters[3] = 0;
         return;
     }
-    table->parameters[2] = 1 + table->parameters[2] % 32768;
+    if (table->parameters[2] < 1 || table->parameters[2] > 32768)
+        table->parameters[2] = 1 + table->parameters[2] % 32768;
     table->parameters[3] %= 7 * 4096 + 1;
 }
 
@@ -587,6 +602,17 @@ static size_t repair_1(unsigned char *file, size_t bytes)
     return length;
 }
 
+static void add_section(surgery_head *head, uint32_t id, uint64_t bytes, uint64_t unit)
+{
+    head->sections[head->file.sections++] = (loom__file_section){.id = id, .bytes = bytes, .unit = unit};
+}
+
+/* Bytes of a key or a value in its row: of a string, a reference. */
+static uint64_t width_in_row(uint32_t bytes)
+{
+    return bytes == LOOM_VARIABLE ? 16 : bytes;
+}
+
 static size_t repair_2(unsigned char *file, size_t bytes)
 {
     if (bytes < SURGERY_HEAD_BYTES)
@@ -595,16 +621,17 @@ static size_t repair_2(unsigned char *file, size_t bytes)
     memcpy(&head, file, bytes < sizeof head ? bytes : sizeof head);
     shape is = {head.table.type,       head.table.engine,  head.table.key_bytes,     head.table.value_bytes,
                 head.table.partitions, head.table.buckets, head.table.parameters[0], head.table.max_load};
+    if (is.type == LOOM_TYPE_MULTIMAP && is.engine != LOOM_ENGINE_CHAIN)
+        is.engine = head.table.engine = LOOM_ENGINE_OPEN;
     repair_shape(&is);
     const int lists = is.type == LOOM_TYPE_MULTIMAP;
     const int perfect = is.engine == LOOM_ENGINE_PERFECT && is.type != LOOM_TYPE_FILTER && !lists;
-    const int rows = has_rows(&is), strings = has_strings(&is);
-    const int apart = rows && !strings && is.value_bytes > 0 && head.table.parameters[3] % 2 == 1;
+    const int strings = has_strings(&is);
+    const int apart = is_of_rows(&is) && is.value_bytes > 0 && head.table.parameters[3] % 2 == 1;
+    const uint64_t place = is_of_rows(&is) ? head.table.parameters[4] % 2 : 0;
     const uint64_t partition_bytes = partition_bytes_of(is.engine, is.type, is.key_bytes, is.value_bytes, is.buckets);
     head.file = (loom__file_header){.byte_order = FILE_BYTE_ORDER, .version = FILE_VERSION, .tables = 1};
     memcpy(head.file.magic, FILE_MAGIC, sizeof head.file.magic);
-    head.file.sections = strings || apart ? 3 : perfect || lists || rows ? 2 : 1;
-    head.file.header_bytes = loom__file_header_bytes(1, head.file.sections);
     head.table.layout_version = is_narrow(is.engine, is.type, is.key_bytes, is.value_bytes) ? 2 : 1;
     head.table.key_bytes = is.key_bytes;
     head.table.value_bytes = is.value_bytes;
@@ -619,27 +646,28 @@ static size_t repair_2(unsigned char *file, size_t bytes)
         memset(head.table.parameters, 0, sizeof head.table.parameters);
     memset(head.table.parameters + 4, 0, 2 * sizeof head.table.parameters[0]);
     head.table.parameters[0] = is.parameter;
-    if (rows)
+    if (is_of_rows(&is)) {
         head.table.parameters[3] = (uint64_t)apart;
+        head.table.parameters[4] = place;
+    }
     head.table.reserved_4 = 0;
     memset(head.table.reserved_8, 0, sizeof head.table.reserved_8);
     memset(head.sections, 0, sizeof head.sections);
-    head.sections[0] = (loom__file_section){.id = 1, .bytes = is.partitions * partition_bytes, .unit = partition_bytes};
+    add_section(&head, 1, is.partitions * partition_bytes, partition_bytes);
     if (perfect)
-        head.sections[1] =
-            (loom__file_section){.id = 2, .bytes = is.partitions * is.parameter * 8, .unit = is.parameter * 8};
-    const uint64_t row_bytes = apart ? is.key_bytes : row_bytes_of(is.key_bytes, is.value_bytes);
-    const uint64_t unit = is.buckets * 28 * row_bytes, value_unit = (uint64_t)is.buckets * 28 * is.value_bytes;
-    if (rows)
-        head.sections[1] = (loom__file_section){.id = 4, .bytes = is.partitions * unit, .unit = unit};
+        add_section(&head, 2, is.partitions * is.parameter * 8, is.parameter * 8);
+    const uint64_t unit = is.buckets * 28 * (apart ? width_in_row(is.key_bytes) : row_bytes_in(&is));
+    const uint64_t value_unit = is.buckets * 28 * width_in_row(is.value_bytes);
+    if (has_rows(&is))
+        add_section(&head, 4, is.partitions * unit, unit);
     if (apart)
-        head.sections[2] = (loom__file_section){.id = 6, .bytes = is.partitions * value_unit, .unit = value_unit};
-    if (strings)
-        head.sections[2] =
-            (loom__file_section){.id = 5, .bytes = is.parameter > 64 ? is.parameter : 64, .unit = 1 << 16};
+        add_section(&head, 6, is.partitions * value_unit, value_unit);
     const uint64_t heap = is.parameter * is.value_bytes;
+    if (strings)
+        add_section(&head, 5, is.parameter > 64 ? is.parameter : 64, 1 << 16);
     if (lists)
-        head.sections[1] = (loom__file_section){.id = 3, .bytes = heap > 0 ? heap : 64, .unit = 1 << 16};
+        add_section(&head, 3, heap > 0 ? heap : 64, 1 << 16);
+    head.file.header_bytes = loom__file_header_bytes(1, head.file.sections);
     const uint64_t length = surgery_place(&head);
     if (length > MOST_INPUT)
         return 0;
