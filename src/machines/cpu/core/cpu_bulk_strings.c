@@ -62,13 +62,19 @@ uint64_t loom__cpu_lay_out_copies(const loom__split *split, loom__cpu_strings *s
 
 /* ---- steps ---- */
 
+/* The fill of a chunk's copies; NULL: there are no copies. */
+static uint64_t *fill_of_copies(const string_work *work, uint64_t chunk)
+{
+    return work->strings.copies != NULL ? work->strings.fill + chunk * work->split.bins : NULL;
+}
+
 static void count_chunk(void *argument, uint64_t chunk)
 {
     const string_work work = *(const string_work *)argument;
     const loom__split *split = &work.split;
     const loom__string *keys = split->keys;
     const uint64_t end = loom__split_chunk_begin(split, chunk + 1);
-    uint64_t *fill = split->fill + chunk * split->bins, *bytes = work.strings.fill + chunk * split->bins;
+    uint64_t *fill = split->fill + chunk * split->bins, *bytes = fill_of_copies(&work, chunk);
     memset(fill, 0, split->bins * sizeof *fill);
     if (work.strings.copies != NULL)
         memset(bytes, 0, split->bins * sizeof *bytes);
@@ -116,7 +122,7 @@ static void scatter_chunk(void *argument, uint64_t chunk)
     const uint32_t value_bytes = work.value_bytes,
                    record_bytes = loom__split_record_bytes(sizeof *keys, value_bytes, 1);
     const uint64_t end = loom__split_chunk_begin(split, chunk + 1);
-    uint64_t *fill = split->fill + chunk * split->bins, *bytes = work.strings.fill + chunk * split->bins;
+    uint64_t *fill = split->fill + chunk * split->bins, *bytes = fill_of_copies(&work, chunk);
     for (uint64_t i = loom__split_chunk_begin(split, chunk); i < end; i++) {
         const uint64_t hash = split->hashes[i];
         const uint32_t bin = loom__hash_partition(hash, split->bins);
