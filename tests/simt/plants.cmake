@@ -338,21 +338,33 @@ plant(scan_counts_no_retired_keys mixed/erase_if
     return 1;"
 "    return 1;")
 
+# ---- first turns at home ----
+
+plant(slot_at_home_lost_and_taken_for_won insert+insert
+"    else if (!open_claim_in_line(kind, shared, line, *slot, empty, key, value)) /* no bit comes before a key at home */
+        return OPEN_GO_ON;"
+"    else
+        (void)open_claim_in_line(kind, shared, line, *slot, empty, key, value);")
+
+plant(key_beyond_home_not_sought insert+insert
+"    if (lane_filter(group, &seen, open_word_offset(kind), filter_bit) || !lane_any(frees))"
+"    if (!lane_any(frees))")
+
 # ---- sets ----
 
 plant(set_claimed_without_a_swap insert+insert
-"    if (!slot_swap_key(kind, shared, at, empty, walk->key))
+"    if (!slot_swap_key(kind, shared, at, empty, key))
         return 0;
     if (!slot_values_apart(kind))
         return 1;"
 "    if (!slot_values_apart(kind)) {
         if (slot_key_bytes(kind) == 4)
-            lane_store_4((uint32_t *)at, (uint32_t)walk->key);
+            lane_store_4((uint32_t *)at, (uint32_t)key);
         else
-            lane_store_8((uint64_t *)at, walk->key);
+            lane_store_8((uint64_t *)at, key);
         return 1;
     }
-    if (!slot_swap_key(kind, shared, at, empty, walk->key))
+    if (!slot_swap_key(kind, shared, at, empty, key))
         return 0;")
 
 plant(set_erased_without_a_swap erase+erase

@@ -332,6 +332,7 @@ static void draw_calls(int tiny)
             call->open.items = call->items;
             call->open.n = tiny ? 1 : 1 + below(hot < 3 ? 2 : SIM_MOST_ITEMS);
             call->open.groups = 1 + below(call->open.n);
+            call->open.at_home = now.config.group_lanes == 1 && !now.config.turn_together && now.seed / 17 % 2 == 1;
             for (uint32_t item = 0; item < call->open.n; item++) {
                 uint32_t which = tiny && now.c->crowded ? (stream == 0 && i == 1)
                                  : tiny && now.c->mixed ? 0

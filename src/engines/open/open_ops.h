@@ -245,32 +245,38 @@ LOOM_LANE void open_publish(int shared, unsigned char *line, uint32_t slot)
     open_set_in_word(SLOT_TAG, line, slot, shared);
 }
 
-/* Stores key and value in a slot that was free. False: another group took the slot first. */
-LOOM_LANE lane_truth open_claim(loom__slot_kind kind, int shared, const loom__open_view *view, const open_walk *walk,
-                                uint32_t bucket, uint32_t slot, uint64_t value)
+/* Stores key and value in a slot of a line that was free. False: another group took the slot first. Not for rows. */
+LOOM_LANE lane_truth open_claim_in_line(loom__slot_kind kind, int shared, unsigned char *line, uint32_t slot,
+                                        uint64_t empty, uint64_t key, uint64_t value)
 {
-    unsigned char *line = open_line(kind, walk, bucket), *at = line + slot * slot_stride(kind);
-    uint64_t empty = open_empty(view, walk->partition_index);
-    if (slot_has_tag(kind)) {
-        if (!slot_swap_tag(shared, line, slot, walk->tag))
-            return 0;
-        if (!walk->staged) {
-            open_store_row(kind, view, walk, bucket, slot, value);
-            open_publish(shared, line, slot);
-        }
-        return 1;
-    }
+    unsigned char *at = line + slot * slot_stride(kind);
     if (kind == SLOT_PAIR_4_4) {
         uint64_t free_pair = slot_pair(empty, 0);
-        return lane_swap_8((uint64_t *)at, free_pair, slot_pair(walk->key, value), shared) == free_pair;
+        return lane_swap_8((uint64_t *)at, free_pair, slot_pair(key, value), shared) == free_pair;
     }
-    if (!slot_swap_key(kind, shared, at, empty, walk->key))
+    if (!slot_swap_key(kind, shared, at, empty, key))
         return 0;
     if (!slot_values_apart(kind))
         return 1;
     slot_store_value(kind, line + open_value_place(kind, slot), value);
     lane_release(shared); /* the value comes before its ready bit (I4) */
     open_set_in_word(kind, line, slot, shared);
+    return 1;
+}
+
+/* The same in a bucket of the walk's partition. */
+LOOM_LANE lane_truth open_claim(loom__slot_kind kind, int shared, const loom__open_view *view, const open_walk *walk,
+                                uint32_t bucket, uint32_t slot, uint64_t value)
+{
+    unsigned char *line = open_line(kind, walk, bucket);
+    if (!slot_has_tag(kind))
+        return open_claim_in_line(kind, shared, line, slot, open_empty(view, walk->partition_index), walk->key, value);
+    if (!slot_swap_tag(shared, line, slot, walk->tag))
+        return 0;
+    if (!walk->staged) {
+        open_store_row(kind, view, walk, bucket, slot, value);
+        open_publish(shared, line, slot);
+    }
     return 1;
 }
 
@@ -522,16 +528,18 @@ LOOM_LANE void open_fill(loom__slot_kind kind, unsigned char *line, uint32_t slo
     }
 }
 
-/* The first turn of an insertion by the owner of the key's partition, in fewer instructions; most keys end here. For
- * groups of one lane, and not for rows. The key's home line is at `line`, and `empty` is the empty key of its
- * partition. DONE: the key was stored in *slot. WAS_THERE: it is in *slot already, and nothing was changed. GO_ON:
- * nothing was changed; the key needs turns, from its home bucket on. */
-LOOM_LANE open_outcome open_insert_at_home(loom__slot_kind kind, lane_group group, unsigned char *line, uint64_t empty,
-                                           uint64_t key, uint32_t filter_bit, uint64_t value, uint32_t *slot)
+/* The first turn of an insertion, in fewer instructions; most keys end here. For groups of one lane, and not for rows.
+ * With shared = OPEN_ALONE the caller owns the key's partition. The key's home line is at `line`, and `empty` is the
+ * empty key of its partition. DONE: the key was stored in *slot. WAS_THERE: it is in *slot already, and nothing was
+ * changed. With values apart from keys and with `shared`, its value may still be on its way. GO_ON: nothing was changed;
+ * the key needs turns, from its home bucket on. */
+LOOM_LANE open_outcome open_insert_at_home(loom__slot_kind kind, int shared, lane_group group, unsigned char *line,
+                                           uint64_t empty, uint64_t key, uint32_t filter_bit, uint64_t value,
+                                           uint32_t *slot)
 {
     const uint32_t bytes = slot_key_bytes(kind), stride = slot_stride(kind), slots = open_slots(kind);
     lane_line seen;
-    lane_take(group, &seen, line, OPEN_ALONE, 1, open_span(kind));
+    lane_take(group, &seen, line, shared, 1, open_span(kind));
     /* Free slots are looked for only if the key is not there. Where keys have several values, most pairs find their
      * key: on two cores of a Neoverse V1, 2^24 pairs with 8 values per key were built at 74 M/s, and at 62 by turns,
      * which look for both. */
@@ -544,7 +552,10 @@ LOOM_LANE open_outcome open_insert_at_home(loom__slot_kind kind, lane_group grou
     if (lane_filter(group, &seen, open_word_offset(kind), filter_bit) || !lane_any(frees))
         return OPEN_GO_ON;
     *slot = lane_first(frees, stride);
-    open_fill(kind, line, *slot, key, value);
+    if (!shared)
+        open_fill(kind, line, *slot, key, value);
+    else if (!open_claim_in_line(kind, shared, line, *slot, empty, key, value)) /* no bit comes before a key at home */
+        return OPEN_GO_ON;
     return OPEN_DONE;
 }
 

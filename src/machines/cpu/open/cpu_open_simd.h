@@ -45,7 +45,8 @@ enum {
     WRITE_AHEAD = 16,  /* writers: keys between prefetch and the first turn */
     WRITE_RING = 32,   /* a power of two above WRITE_AHEAD */
     RECORDS_AHEAD = 8, /* insertions of records: between prefetch and the first turn */
-    RECORDS_RING = 16  /* a multiple of 4, at least RECORDS_AHEAD + 4 */
+    INSERT_AHEAD = 20, /* direct insertions: the same */
+    RECORDS_RING = 32  /* a multiple of 4, at least INSERT_AHEAD + 4 */
 };
 
 /* ---- find ---- */
@@ -283,8 +284,27 @@ LOOM_LANE int aside_goes_on(loom__slot_kind kind, loom__write op, int shared, co
     return goes_on;
 }
 
-LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, const loom__open_view *const view_given,
-                           const loom__batch *const batch_given, uint64_t begin, uint64_t end, loom__cpu_counts *counts)
+/* Takes the turns of the keys that were put aside. In each round a key advances by one bucket, reads a bucket again, or
+ * waits for a value that another thread is storing. A key reads a bucket again after it saw a mark or lost a slot. The
+ * bounds are in open_ops.h. */
+LOOM_LANE void settle_aside(loom__slot_kind kind, loom__write op, int shared, const loom__open_view *view,
+                            const loom__batch *batch, deferred *aside, uint64_t waiting, loom__cpu_counts *counts)
+{
+    while (waiting > 0) {
+        uint64_t still = 0;
+        for (uint64_t i = 0; i < waiting; i++) {
+            if (!aside_goes_on(kind, op, shared, view, batch, &aside[i], counts))
+                continue;
+            if (still != i)
+                aside[still] = aside[i];
+            still++;
+        }
+        waiting = still;
+    }
+}
+
+LOOM_LANE void turn_range(loom__slot_kind kind, loom__write op, int shared, const loom__open_view *const view_given,
+                          const loom__batch *const batch_given, uint64_t begin, uint64_t end, loom__cpu_counts *counts)
 {
     const loom__open_view view = *view_given;
     const loom__batch batch = *batch_given;
@@ -306,19 +326,7 @@ LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, con
             if (write_goes_on(kind, op, shared, &view, &batch, &one, &local))
                 aside[waiting++] = one;
         }
-        /* In each round a key advances by one bucket, reads a bucket again, or waits for a value that another thread is
-         * storing. A key reads a bucket again after it saw a mark or lost a slot. The bounds are in open_ops.h. */
-        while (waiting > 0) {
-            uint64_t still = 0;
-            for (uint64_t i = 0; i < waiting; i++) {
-                if (!aside_goes_on(kind, op, shared, &view, &batch, &aside[i], &local))
-                    continue;
-                if (still != i)
-                    aside[still] = aside[i];
-                still++;
-            }
-            waiting = still;
-        }
+        settle_aside(kind, op, shared, &view, &batch, aside, waiting, &local);
     }
     loom__cpu_add_counts(counts, &local);
 }
@@ -331,12 +339,12 @@ typedef struct records_started {
     uintptr_t line_and_bit[RECORDS_RING];
 } records_started;
 
-_Static_assert(RECORDS_RING % 4 == 0 && RECORDS_RING >= RECORDS_AHEAD + 4, "four records are started at a time");
+_Static_assert(RECORDS_RING % 4 == 0 && RECORDS_RING >= RECORDS_AHEAD + 4 && RECORDS_RING >= INSERT_AHEAD + 4,
+               "four records are started at a time");
 
-/* Starts records `first` to first + count - 1, at most four; `first` is a multiple of 4. A partition is in the L2 cache
- * or on its way there, but not one whose lists get further values: there a row of handles is prefetched, too. */
-LOOM_LANE void records_start(loom__slot_kind kind, loom__write op, const loom__open_view *view,
-                             const loom__cpu_records *records, uint64_t first, uint32_t count, records_started *ring)
+/* Finds the home lines of records `first` to first + count - 1, at most four; `first` is a multiple of 4. */
+LOOM_LANE void records_locate(loom__slot_kind kind, const loom__open_view *view, const loom__cpu_records *records,
+                              uint64_t first, uint32_t count, records_started *ring)
 {
     uint64_t *const key = ring->key + first % RECORDS_RING;
     uintptr_t *const line_and_bit = ring->line_and_bit + first % RECORDS_RING;
@@ -347,18 +355,28 @@ LOOM_LANE void records_start(loom__slot_kind kind, loom__write op, const loom__o
             (long long)record_key(kind, records, first + 2), (long long)record_key(kind, records, first + 3));
         fours_store(key, keys);
         fours_store(line_and_bit, open_lines_of_four(kind, view, keys));
-    } else
+        return;
+    }
 #endif
-        for (uint32_t i = 0; i < count; i++) {
-            key[i] = record_key(kind, records, first + i);
-            const open_walk walk = open_start(kind, view, key[i]);
-            line_and_bit[i] = (uintptr_t)open_line(kind, &walk, walk.bucket) | open_filter_bit(kind, walk.lower);
-        }
+    for (uint32_t i = 0; i < count; i++) {
+        key[i] = record_key(kind, records, first + i);
+        const open_walk walk = open_start(kind, view, key[i]);
+        line_and_bit[i] = (uintptr_t)open_line(kind, &walk, walk.bucket) | open_filter_bit(kind, walk.lower);
+    }
+}
+
+/* Starts the same records. A partition is in the L2 cache or on its way there, but not one whose lists get further
+ * values: there a row of handles is prefetched, too. */
+LOOM_LANE void records_start(loom__slot_kind kind, loom__write op, const loom__open_view *view,
+                             const loom__cpu_records *records, uint64_t first, uint32_t count, records_started *ring)
+{
+    records_locate(kind, view, records, first, count, ring);
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < count; i++) { /* the bit's number stays within the line */
-        lane_prefetch_to_write((const void *)line_and_bit[i]);
+        const uintptr_t line_and_bit = ring->line_and_bit[(first + i) % RECORDS_RING];
+        lane_prefetch_to_write((const void *)line_and_bit);
         if (op == LOOM__WRITE_RESERVE && open_span(kind) > OPEN_LINE_BYTES)
-            lane_prefetch_to_write((const void *)(line_and_bit[i] + OPEN_LINE_BYTES));
+            lane_prefetch_to_write((const void *)(line_and_bit + OPEN_LINE_BYTES));
     }
 }
 
@@ -399,7 +417,7 @@ LOOM_LANE open_outcome insert_record(loom__slot_kind kind, loom__write op, const
 {
     unsigned char *const line = (unsigned char *)(line_and_bit & ~(uintptr_t)63);
     uint32_t slot = 0;
-    const open_outcome outcome = open_insert_at_home(kind, whole_group, line, empty_at(view, line), key,
+    const open_outcome outcome = open_insert_at_home(kind, OPEN_ALONE, whole_group, line, empty_at(view, line), key,
                                                      (uint32_t)line_and_bit & 63, value, &slot);
     if (outcome == OPEN_GO_ON)
         return insert_further(kind, op, view, key, value, reserved);
@@ -453,6 +471,98 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
     loom__cpu_add_counts(counts, &local);
 }
 
+/* ---- direct insertion ---- */
+
+/* Applies the operation to a key that was seen in a slot of its home line, as open_meet does. False: it takes a turn;
+ * with values apart from keys another thread may be storing this one. *value: of FETCH. */
+LOOM_LANE int meet_at_home(loom__slot_kind kind, loom__write op, int shared, unsigned char *line, uint32_t slot,
+                           uint64_t key, uint64_t *value)
+{
+    if (shared && slot_values_apart(kind))
+        return 0;
+    if (slot_value_bytes(kind) == 0 || op == LOOM__WRITE_KEEP)
+        return 1;
+    if (kind == SLOT_PAIR_4_4) {
+        uint64_t *const at = (uint64_t *)(void *)(line + slot * 8), pair = lane_load_8(at);
+        if (op == LOOM__WRITE_FETCH)
+            *value = pair >> 32;
+        else
+            (void)lane_swap_8(at, pair, slot_pair(key, *value), shared);
+        return 1;
+    }
+    unsigned char *const at = line + open_value_place(kind, slot);
+    if (op == LOOM__WRITE_FETCH)
+        *value = slot_load_value(kind, at);
+    else
+        slot_store_value(kind, at, *value);
+    return 1;
+}
+
+/* The first turn of a key that was located. GO_ON: it needs others, from its home bucket on. */
+LOOM_LANE open_outcome insert_directly(loom__slot_kind kind, loom__write op, int shared, const loom__open_view *view,
+                                       uint64_t key, uintptr_t line_and_bit, uint64_t *value)
+{
+    unsigned char *const line = (unsigned char *)(line_and_bit & ~(uintptr_t)63);
+    uint32_t slot;
+    const open_outcome outcome =
+        open_insert_at_home(kind, shared ? OPEN_SHARED : OPEN_ALONE, whole_group, line, empty_at(view, line), key,
+                            (uint32_t)line_and_bit & 63, *value, &slot);
+    return outcome == OPEN_WAS_THERE && !meet_at_home(kind, op, shared, line, slot, key, value) ? OPEN_GO_ON : outcome;
+}
+
+/* Announces the home line of a key that was located. Reading it is announced, not writing: no other core has the line,
+ * so it comes in a state in which it may be written. */
+LOOM_LANE void announce_home(loom__slot_kind kind, uint64_t index, const records_started *ring)
+{
+    const uintptr_t line_and_bit = ring->line_and_bit[index % RECORDS_RING];
+    lane_prefetch((const void *)line_and_bit);
+    if (open_span(kind) > OPEN_LINE_BYTES)
+        lane_prefetch((const void *)(line_and_bit + OPEN_LINE_BYTES));
+    __asm__ volatile("" ::: "memory"); /* keeps prefetches apart, as in cpu_open_stream.h */
+}
+
+/* turn_range for insertions: keys are located by fours, one line is announced before each key, and most keys end at
+ * home. */
+LOOM_LANE void insert_range(loom__slot_kind kind, loom__write op, int shared, const loom__open_view *const view_given,
+                            const loom__batch *const batch_given, uint64_t begin, uint64_t end,
+                            loom__cpu_counts *counts)
+{
+    const loom__open_view view = *view_given;
+    const loom__batch batch = *batch_given;
+    const loom__cpu_records keys = {.keys = batch.keys, .key_stride = slot_key_bytes(kind), .n = end};
+    records_started ring;
+    deferred aside[BLOCK];
+    loom__cpu_counts local = {0};
+    uint64_t located = begin, announced = begin;
+    for (uint64_t block = begin; block < end; block += BLOCK) {
+        const uint64_t block_end = end - block < BLOCK ? end : block + BLOCK;
+        uint64_t waiting = 0;
+        for (uint64_t index = block; index < block_end; index++) {
+            for (; index % 4 == 0 && located < end && located <= index + INSERT_AHEAD; located += 4)
+                if (end - located >= 4) /* nearly always; the count is then a literal */
+                    records_locate(kind, &view, &keys, located, 4, &ring);
+                else
+                    records_locate(kind, &view, &keys, located, (uint32_t)(end - located), &ring);
+            for (; announced < end && announced < index + INSERT_AHEAD; announced++) /* one, after the first key */
+                announce_home(kind, announced, &ring);
+            const uint64_t key = ring.key[index % RECORDS_RING];
+            uint64_t value = value_at(kind, op, batch.widening, batch.values, slot_value_bytes(kind), index);
+            const open_outcome outcome =
+                insert_directly(kind, op, shared, &view, key, ring.line_and_bit[index % RECORDS_RING], &value);
+            if (outcome != OPEN_GO_ON) {
+                tell_value(kind, op, &batch, index, value);
+                tell_outcome(&batch, index, outcome, &local);
+                continue;
+            }
+            deferred one = {open_start(kind, &view, key), index};
+            if (write_goes_on(kind, op, shared, &view, &batch, &one, &local))
+                aside[waiting++] = one;
+        }
+        settle_aside(kind, op, shared, &view, &batch, aside, waiting, &local);
+    }
+    loom__cpu_add_counts(counts, &local);
+}
+
 LOOM_LANE uint64_t accesses_of(loom__slot_kind kind, const loom__open_view *view, const void *keys, uint64_t i)
 {
     return open_count_accesses(kind, whole_group, view, key_at(kind, keys, i));
@@ -462,6 +572,15 @@ LOOM_LANE void survey_buckets(loom__slot_kind kind, const loom__open_view *view,
 {
     for (uint32_t number = 0; number < view->buckets; number++)
         open_survey_bucket(kind, whole_group, view, partition, number, sums);
+}
+
+LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, const loom__open_view *view,
+                           const loom__batch *batch, uint64_t begin, uint64_t end, loom__cpu_counts *counts)
+{
+    if (op == LOOM__WRITE_KEEP || op == LOOM__WRITE_OVERWRITE || op == LOOM__WRITE_FETCH)
+        insert_range(kind, op, shared, view, batch, begin, end, counts);
+    else
+        turn_range(kind, op, shared, view, batch, begin, end, counts);
 }
 
 enum {
