@@ -21,7 +21,10 @@
  * nearly every lookup in a larger table takes a page walk of some 20 ns. docs/notes/open.md has the numbers.
  *
  * Unless they are few, lookups take another loop: cpu_open_stream.h.
- */
+ *
+ * Insertions start the same way, by fours where SIMD does it (insert_range): one line is announced before each key, 20
+ * keys ahead, and a new key whose home bucket has room takes one short turn. docs/performance.md, "Direct inserts", has
+ * the rates before and after, and what was tried. */
 #include "core/lanes.h"
 #include "engines/open/open_survey.h"
 #include "machines/cpu/open/cpu_open.h"
