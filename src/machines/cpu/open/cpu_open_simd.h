@@ -22,9 +22,9 @@
  *
  * Unless they are few, lookups take another loop: cpu_open_stream.h.
  *
- * Insertions start the same way, by fours where SIMD does it (insert_range): one line is announced before each key, 20
- * keys ahead, and a new key whose home bucket has room takes one short turn. docs/performance.md, "Direct inserts", has
- * the rates before and after, and what was tried. */
+ * Insertions find home lines for four keys at once where SIMD can (records_locate). One line is announced before each
+ * key, 20 keys ahead, and a new key whose home bucket has room takes one short turn. docs/performance.md, "Direct
+ * inserts", has the rates before and after, and what was tried. */
 #include "core/lanes.h"
 #include "engines/open/open_survey.h"
 #include "machines/cpu/open/cpu_open.h"
@@ -41,15 +41,14 @@ static const uint8_t status_of_outcome[] = {
 #include "machines/cpu/core/cpu_map_simd.h"
 
 enum {
-    GROUP = 8,         /* keys started together */
-    AHEAD = 2,         /* groups between prefetch and search */
-    RING = 4,          /* groups; a power of two above AHEAD */
-    BLOCK = 512,       /* keys between two passes over the deferred keys, whose state stays in the L1 cache */
-    WRITE_AHEAD = 16,  /* writers: keys between prefetch and the first turn */
-    WRITE_RING = 32,   /* a power of two above WRITE_AHEAD */
-    RECORDS_AHEAD = 8, /* insertions of records: between prefetch and the first turn */
-    INSERT_AHEAD = 20, /* direct insertions: the same */
-    RECORDS_RING = 32  /* a multiple of 4, at least INSERT_AHEAD + 4 */
+    GROUP = 8,          /* keys started together */
+    AHEAD = 2,          /* groups between prefetch and search */
+    RING = 4,           /* groups; a power of two above AHEAD */
+    BLOCK = 512,        /* keys between two passes over the deferred keys, whose state stays in the L1 cache */
+    WRITE_AHEAD = 16,   /* writers: keys between prefetch and the first turn */
+    WRITE_RING = 32,    /* a power of two above WRITE_AHEAD */
+    RECORDS_AHEAD = 20, /* insertions: keys between prefetch and the first turn */
+    RECORDS_RING = 32   /* a multiple of 4, at least RECORDS_AHEAD + 4 */
 };
 
 /* ---- find ---- */
@@ -342,8 +341,7 @@ typedef struct records_started {
     uintptr_t line_and_bit[RECORDS_RING];
 } records_started;
 
-_Static_assert(RECORDS_RING % 4 == 0 && RECORDS_RING >= RECORDS_AHEAD + 4 && RECORDS_RING >= INSERT_AHEAD + 4,
-               "four records are started at a time");
+_Static_assert(RECORDS_RING % 4 == 0 && RECORDS_RING >= RECORDS_AHEAD + 4, "four records are located at a time");
 
 /* Finds the home lines of records `first` to first + count - 1, at most four; `first` is a multiple of 4. */
 LOOM_LANE void records_locate(loom__slot_kind kind, const loom__open_view *view, const loom__cpu_records *records,
@@ -368,19 +366,34 @@ LOOM_LANE void records_locate(loom__slot_kind kind, const loom__open_view *view,
     }
 }
 
-/* Starts the same records. A partition is in the L2 cache or on its way there, but not one whose lists get further
- * values: there a row of handles is prefetched, too. */
-LOOM_LANE void records_start(loom__slot_kind kind, loom__write op, const loom__open_view *view,
-                             const loom__cpu_records *records, uint64_t first, uint32_t count, records_started *ring)
+/* Announces the home line of a record that was located, and the values behind it. Reading is announced, not writing:
+ * no other core has the line, so it comes in a state in which it may be written. */
+LOOM_LANE void records_announce(loom__slot_kind kind, uint64_t index, const records_started *ring)
 {
-    records_locate(kind, view, records, first, count, ring);
-#pragma GCC unroll 4
-    for (uint32_t i = 0; i < count; i++) { /* the bit's number stays within the line */
-        const uintptr_t line_and_bit = ring->line_and_bit[(first + i) % RECORDS_RING];
-        lane_prefetch_to_write((const void *)line_and_bit);
-        if (op == LOOM__WRITE_RESERVE && open_span(kind) > OPEN_LINE_BYTES)
-            lane_prefetch_to_write((const void *)(line_and_bit + OPEN_LINE_BYTES));
-    }
+    const uintptr_t line_and_bit = ring->line_and_bit[index % RECORDS_RING]; /* the bit stays within the line */
+    lane_prefetch((const void *)line_and_bit);
+    if (open_span(kind) > OPEN_LINE_BYTES)
+        lane_prefetch((const void *)(line_and_bit + OPEN_LINE_BYTES));
+    __asm__ volatile("" ::: "memory"); /* keeps prefetches apart, as in cpu_open_stream.h */
+}
+
+/* How far records are on their way: `located` and `announced` are numbers of the next ones. */
+typedef struct records_way {
+    uint64_t located, announced, end;
+} records_way;
+
+/* Runs before record `index` takes its turn: every fourth call locates four records, and each call announces one. The
+ * first call locates and announces all that are due. */
+LOOM_LANE void records_bring(loom__slot_kind kind, const loom__open_view *view, const loom__cpu_records *records,
+                             uint64_t index, records_way *way, records_started *ring)
+{
+    for (; index % 4 == 0 && way->located < way->end && way->located <= index + RECORDS_AHEAD; way->located += 4)
+        if (way->end - way->located >= 4) /* nearly always; the count is then a literal */
+            records_locate(kind, view, records, way->located, 4, ring);
+        else
+            records_locate(kind, view, records, way->located, (uint32_t)(way->end - way->located), ring);
+    for (; way->announced < way->end && way->announced < index + RECORDS_AHEAD; way->announced++)
+        records_announce(kind, way->announced, ring);
 }
 
 /* The empty key of the partition that has this line. */
@@ -446,29 +459,23 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
     const loom__cpu_records records = *records_given;
     records_started ring;
     loom__cpu_counts local = {0};
-    uint64_t next = 0;
+    records_way way = {0, 0, records.n};
     (void)scratch;
-    for (uint64_t first = 0; first < records.n; first += 4) {
-        for (; next < records.n && next <= first + RECORDS_AHEAD; next += 4)
-            if (records.n - next >= 4) /* nearly always; the count is then a literal */
-                records_start(kind, op, &view, &records, next, 4, &ring);
-            else
-                records_start(kind, op, &view, &records, next, (uint32_t)(records.n - next), &ring);
-        for (uint64_t i = first; i < first + 4 && i < records.n; i++) {
-            loom__cpu_reserved reserved = {0, NULL};
-            const uint64_t value = op == LOOM__WRITE_RESERVE
-                                       ? list_reserve(0)
-                                       : value_at(kind, op, LOOM__WIDEN_NOT, records.values, records.value_stride, i);
-            const open_outcome outcome = insert_record(kind, op, &view, ring.key[i % RECORDS_RING],
-                                                       ring.line_and_bit[i % RECORDS_RING], value, &reserved);
-            if (op == LOOM__WRITE_RESERVE)
-                ((loom__cpu_reserved *)batch.found_values)[i] = reserved;
-            const uint64_t index = records.index != NULL ? records.index[i] : i;
-            if (outcome != OPEN_DONE)
-                tell_outcome(&batch, index, outcome, &local);
-            else if (batch.status != NULL)
-                batch.status[index] = LOOM_OK;
-        }
+    for (uint64_t i = 0; i < records.n; i++) {
+        records_bring(kind, &view, &records, i, &way, &ring);
+        loom__cpu_reserved reserved = {0, NULL};
+        const uint64_t value = op == LOOM__WRITE_RESERVE
+                                   ? list_reserve(0)
+                                   : value_at(kind, op, LOOM__WIDEN_NOT, records.values, records.value_stride, i);
+        const open_outcome outcome = insert_record(kind, op, &view, ring.key[i % RECORDS_RING],
+                                                   ring.line_and_bit[i % RECORDS_RING], value, &reserved);
+        if (op == LOOM__WRITE_RESERVE)
+            ((loom__cpu_reserved *)batch.found_values)[i] = reserved;
+        const uint64_t index = records.index != NULL ? records.index[i] : i;
+        if (outcome != OPEN_DONE)
+            tell_outcome(&batch, index, outcome, &local);
+        else if (batch.status != NULL)
+            batch.status[index] = LOOM_OK;
     }
     local.ok = records.n - local.exists - local.full;
     loom__cpu_add_counts(counts, &local);
@@ -513,17 +520,6 @@ LOOM_LANE open_outcome insert_directly(loom__slot_kind kind, loom__write op, int
     return outcome == OPEN_WAS_THERE && !meet_at_home(kind, op, shared, line, slot, key, value) ? OPEN_GO_ON : outcome;
 }
 
-/* Announces the home line of a key that was located. Reading it is announced, not writing: no other core has the line,
- * so it comes in a state in which it may be written. */
-LOOM_LANE void announce_home(loom__slot_kind kind, uint64_t index, const records_started *ring)
-{
-    const uintptr_t line_and_bit = ring->line_and_bit[index % RECORDS_RING];
-    lane_prefetch((const void *)line_and_bit);
-    if (open_span(kind) > OPEN_LINE_BYTES)
-        lane_prefetch((const void *)(line_and_bit + OPEN_LINE_BYTES));
-    __asm__ volatile("" ::: "memory"); /* keeps prefetches apart, as in cpu_open_stream.h */
-}
-
 /* turn_range for insertions: keys are located by fours, one line is announced before each key, and most keys end at
  * home. */
 LOOM_LANE void insert_range(loom__slot_kind kind, loom__write op, int shared, const loom__open_view *const view_given,
@@ -536,18 +532,12 @@ LOOM_LANE void insert_range(loom__slot_kind kind, loom__write op, int shared, co
     records_started ring;
     deferred aside[BLOCK];
     loom__cpu_counts local = {0};
-    uint64_t located = begin, announced = begin;
+    records_way way = {begin, begin, end};
     for (uint64_t block = begin; block < end; block += BLOCK) {
         const uint64_t block_end = end - block < BLOCK ? end : block + BLOCK;
         uint64_t waiting = 0;
         for (uint64_t index = block; index < block_end; index++) {
-            for (; index % 4 == 0 && located < end && located <= index + INSERT_AHEAD; located += 4)
-                if (end - located >= 4) /* nearly always; the count is then a literal */
-                    records_locate(kind, &view, &keys, located, 4, &ring);
-                else
-                    records_locate(kind, &view, &keys, located, (uint32_t)(end - located), &ring);
-            for (; announced < end && announced < index + INSERT_AHEAD; announced++) /* one, after the first key */
-                announce_home(kind, announced, &ring);
+            records_bring(kind, &view, &keys, index, &way, &ring);
             const uint64_t key = ring.key[index % RECORDS_RING];
             uint64_t value = value_at(kind, op, batch.widening, batch.values, slot_value_bytes(kind), index);
             const open_outcome outcome =
