@@ -142,7 +142,7 @@ TEST(test_api_map_create_widths)
         config.key_bytes = width;
         check_config_refused(context, &config, is_key ? LOOM_UNSUPPORTED : LOOM_INVALID_ARGUMENT);
         if (is_key)
-            CHECK(strstr(loom_last_error(), is_string ? "LOOM_VARIABLE" : "4 or 8 bytes") != NULL);
+            CHECK(strstr(loom_last_error(), is_string ? "LOOM_VARIABLE" : "4 and 8 bytes") != NULL);
         config.key_bytes = 4;
         config.value_bytes = width;
         check_config_refused(context, &config, is_value ? LOOM_UNSUPPORTED : LOOM_INVALID_ARGUMENT);

@@ -290,3 +290,36 @@ TEST_EACH_MULTIMAP(test_multimap_apply_short_of_memory, .cpu_only = 1, .timeout_
     }
     CHECK_GT(checked, requests);
 }
+
+/* Two requests in a row fail while two values go to a list that must move. The rows of the part are then all of one
+ * kind, and its statuses lie where the operations were: they must not be taken for operations. */
+TEST_EACH_MULTIMAP(test_multimap_apply_short_twice, .cpu_only = 1)
+{
+    uint64_t failed = 0;
+    for (uint64_t request = 1; request < 40; request++) {
+        counting_allocator *counting = counting_create();
+        loom_context *context = make_counting_context(t, counting, 1);
+        loom_map_config config = make_multimap_config(t, UNIVERSE, 5);
+        config.growth = request % 2 ? 2.0 : 0.0;
+        lists l = {.t = t, .map = make_map_from(context, &config), .in_parts = 1};
+        for (int step = 0; step < 3; step++) {
+            loom_result result = {0};
+            draw_rows(&l, 2, 2);
+            memset(l.operations, LOOM_APPLY_INSERT, l.n);
+            if (step == 2)
+                counting_fail_at_both(counting, request, request + 1);
+            test_note("request %llu, step %d", (unsigned long long)request, step);
+            const loom_status status = call(&l, LOOM_IN_ORDER, &result);
+            counting_fail_at(counting, 0);
+            if (status != LOOM_OK)
+                CHECK_STATUS(status, LOOM_OUT_OF_MEMORY);
+            failed += status != LOOM_OK;
+            adopt(&l);
+            free_rows(&l);
+        }
+        loom_map_destroy(l.map);
+        loom_context_destroy(context);
+        counting_destroy(counting);
+    }
+    CHECK_GT(failed, 0);
+}

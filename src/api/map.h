@@ -159,13 +159,14 @@ typedef struct loom__parts {
     loom__access access;  /* as of the whole call */
     loom__access entered; /* ALONE if the call may need room: any part may make the table grow */
     int wrote;            /* the table is not as before; it may only have grown */
-    int stored;           /* a part that changes rows has ended well */
+    int tried;            /* rows were given to the table that may change it */
+    int stored;           /* the same, and it ended well */
     loom_route route;     /* of the last part that inserted; NONE: there was none */
 } loom__parts;
 
 /* If `begin` fails, there is nothing to end. The `result` of a part lies on the host: a part has ended when `run`
- * returns. After OUT_OF_MEMORY, in tables without strings, no row of the part was stored. `done`: rows of all parts that
- * did not fail. */
+ * returns. After OUT_OF_MEMORY, in tables without strings, no row of the part was stored; but statuses may have been
+ * written. `done`: rows of all parts that did not fail. */
 loom_status loom__parts_begin(loom__parts *parts, loom_stream stream);
 loom_status loom__parts_run(loom__parts *parts, loom__map_work work, loom__batch *batch);
 void loom__parts_end(loom__parts *parts, uint64_t done, loom_stream stream);

@@ -355,17 +355,18 @@ static loom__application part_of(const loom__application *whole, uint64_t first,
 static loom_status run_parts(const loom__application *whole, uint64_t most,
                              loom_status (*run)(const loom__application *part, loom_result *sum), loom_result *sum)
 {
-    int *stored = &whole->parts->stored;
+    int *tried = &whole->parts->tried;
     for (uint64_t first = 0, n; first < whole->n; first += n) {
         loom_result done = {0};
         n = whole->n - first < most ? whole->n - first : most;
         const loom__application part = part_of(whole, first, n);
-        const int stored_before = *stored;
-        *stored = 0;
+        const int tried_before = *tried;
+        *tried = 0;
         const loom_status status = run(&part, &done);
-        const int stored_now = *stored;
-        *stored |= stored_before;
-        if (status == LOOM_OUT_OF_MEMORY && !stored_now && n > 1) {
+        const int tried_now = *tried;
+        *tried |= tried_before;
+        /* Rows that were tried went down to single ones (run_kind), and have statuses where operations may have been. */
+        if (status == LOOM_OUT_OF_MEMORY && !tried_now && n > 1) {
             most = n / 2;
             n = 0;
             continue;

@@ -36,7 +36,7 @@ typedef enum loom__applied_array {
 /* Both add the outcome of what is done to *sum.
  *   loom__apply_by_kind   any number of rows, one kind of operation after the other, in parts if memory is short.
  *                         `status` may be the array of operations
- *   loom__apply_in_order  a part of at most 2^24 rows, as the rows come. OUT_OF_MEMORY without `stored` of
+ *   loom__apply_in_order  a part of at most 2^24 rows, as the rows come. OUT_OF_MEMORY without `tried` of
  *                         loom__parts: nothing is done, and a smaller part may succeed */
 loom_status loom__apply_by_kind(const loom__application *rows, loom_result *sum);
 loom_status loom__apply_in_order(const loom__application *part, loom_result *sum);

@@ -61,9 +61,9 @@ typedef struct loom__engine {
      * asks the machine. */
     loom_status (*supports)(loom__machine *machine, loom_type type, loom_feature feature);
 
-    /* Checks the widths of a config (INVALID_ARGUMENT) or a file (BAD_FILE): OK, or `status` and a sentence; for a
-     * config that other engines or types have, UNSUPPORTED. Optional: keys and values have 4 or 8 bytes. The first engine of a type that has this member is the default for all other
-     * widths. */
+    /* Checks the widths of a config (INVALID_ARGUMENT) or a file (BAD_FILE): OK, or `status` and a sentence. For a
+     * config with widths that another engine or type has, the status is UNSUPPORTED. Optional: keys and values have 4
+     * or 8 bytes. The first engine of a type that has this member is the default for all other widths. */
     loom_status (*check_widths)(loom_type type, uint32_t key_bytes, uint32_t value_bytes, loom_status status);
 
     /* Chooses partitions, buckets and parameters for a complete config: a loom_map_config, or a loom_filter_config for

@@ -39,15 +39,15 @@ loom_status loom__map_check_widths(const loom__engine *engine, loom_type type, u
     const loom__engine *wide = loom__engine_of_widths(type);
     if (status == LOOM_INVALID_ARGUMENT && wide != NULL)
         RETURN_IF_FAILED(wide->check_widths(type, key_bytes, value_bytes, status));
-    const loom_status refusal = status == LOOM_INVALID_ARGUMENT ? LOOM_UNSUPPORTED : status;
+    const int is_config = status == LOOM_INVALID_ARGUMENT;
+    const loom_status refusal = is_config ? LOOM_UNSUPPORTED : status;
+    const char *way = is_config ? "; set engine to 0, and the library takes an engine that has them" : "";
     RETURN_ERROR_IF(loom__variable_columns(key_bytes, value_bytes) != 0, refusal,
-                    "key_bytes or value_bytes is LOOM_VARIABLE: tables of the %s engine have no byte strings; set "
-                    "engine to 0, and the library takes an engine that has them",
-                    engine->name);
+                    "key_bytes or value_bytes is LOOM_VARIABLE: tables of the %s engine have no byte strings%s",
+                    engine->name, way);
     return loom__fail(refusal,
-                      "key_bytes = %u, value_bytes = %u: tables of the %s engine have keys and values of 4 or 8 bytes; "
-                      "set engine to 0, and the library takes an engine that has these widths",
-                      key_bytes, value_bytes, engine->name);
+                      "key_bytes = %u, value_bytes = %u: tables of the %s engine have no widths but 4 and 8 bytes%s",
+                      key_bytes, value_bytes, engine->name, way);
 }
 
 /* The description of the table that a complete config asks for. */

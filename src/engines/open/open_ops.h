@@ -530,9 +530,11 @@ LOOM_LANE void open_fill(loom__slot_kind kind, unsigned char *line, uint32_t slo
 
 /* The first turn of an insertion, in fewer instructions; most keys end here. For groups of one lane, and not for rows.
  * With shared = OPEN_ALONE the caller owns the key's partition. The key's home line is at `line`, and `empty` is the
- * empty key of its partition. DONE: the key was stored in *slot. WAS_THERE: it is in *slot already, and nothing was
- * changed. With values apart from keys and with `shared`, its value may still be on its way. GO_ON: nothing was changed;
- * the key needs turns, from its home bucket on. */
+ * empty key of its partition.
+ *   DONE: the key was stored in *slot.
+ *   WAS_THERE: it is in *slot already, and nothing was changed. With values apart from keys and with `shared`, its value
+ *   may still be on its way.
+ *   GO_ON: nothing was changed; the key needs turns, from its home bucket on. */
 LOOM_LANE open_outcome open_insert_at_home(loom__slot_kind kind, int shared, lane_group group, unsigned char *line,
                                            uint64_t empty, uint64_t key, uint32_t filter_bit, uint64_t value,
                                            uint32_t *slot)

@@ -367,7 +367,7 @@ LOOM_LANE void records_locate(loom__slot_kind kind, const loom__open_view *view,
 }
 
 /* Announces the home line of a record that was located, and the values behind it. Reading is announced, not writing:
- * no other core has the line, so it comes in a state in which it may be written. */
+ * other cores seldom have the line, so it comes in a state in which it may be written. */
 LOOM_LANE void records_announce(loom__slot_kind kind, uint64_t index, const records_started *ring)
 {
     const uintptr_t line_and_bit = ring->line_and_bit[index % RECORDS_RING]; /* the bit stays within the line */
