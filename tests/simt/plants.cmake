@@ -15,7 +15,8 @@ set(plant_files_perfect engines/perfect/perfect_ops.h engines/perfect/perfect_ce
 set(plant_files_chain engines/chain/chain_ops.h simt/machine/simt_chain.c)
 set(plant_files_rows core/slot_ops.h engines/open/open_items.h engines/open/open_ops.h engines/open/open_row_ops.h
     engines/open/open_string_ops.h engines/open/open_upkeep.h engines/open/open_walk.h)
-set(plant_files ${plant_files_open} engines/open/open_items.h engines/open/open_row_ops.h engines/open/open_string_ops.h
+set(plant_files_tickets engines/tickets/ticket_ops.h)
+set(plant_files ${plant_files_tickets} ${plant_files_open} engines/open/open_items.h engines/open/open_row_ops.h engines/open/open_string_ops.h
     ${plant_files_filter} ${plant_files_perfect} ${plant_files_chain})
 # The kernel that runs each; for a case that has one of its own, that one.
 set(plant_kernel_perfect/recode simt_perfect_recode.c)
@@ -31,6 +32,7 @@ set(plant_kernel_engines/perfect/perfect_recode.h simt_perfect_recode.c)
 set(plant_kernel_engines/perfect/perfect_codes.h simt_perfect_repair.c)
 set(plant_kernel_engines/perfect/perfect_repair.h simt_perfect_repair.c)
 set(plant_kernel_engines/open/open_ops.h simt_open.c)
+set(plant_kernel_engines/tickets/ticket_ops.h simt_tickets.c)
 set(plant_kernel_engines/open/open_items.h simt_rows.c)
 set(plant_kernel_engines/open/open_row_ops.h simt_rows.c)
 set(plant_kernel_engines/open/open_string_ops.h simt_rows.c)
@@ -56,7 +58,7 @@ function(plant name case old new)
     string(LENGTH "${old}" length_old)
     set(times 0)
     set(engine open)
-    if(case MATCHES "^(filter|perfect|chain|rows)/")
+    if(case MATCHES "^(filter|perfect|chain|rows|tickets)/")
         set(engine ${CMAKE_MATCH_1})
     endif()
     foreach(candidate ${plant_files_${engine}})
@@ -1479,6 +1481,102 @@ plant(strings_parts_not_joined rows/strings/insert+insert
 plant(strings_part_misplaced rows/strings/insert+insert
 "        lane_write_string(rows->heap + place + begin,"
 "        lane_write_string(rows->heap + place,")
+
+# ---- tickets ----
+
+plant(tickets_row_not_released tickets/keep+find
+"    lane_release(shared); /* the row, and the depth, come before the access bit */"
+"")
+
+plant(tickets_row_not_acquired tickets/keep+find
+"    lane_acquire(shared); /* the row was stored before the access bit that this lane saw */"
+"")
+
+plant(tickets_key_not_compared tickets/insert+insert
+"    return lane_same_bytes(ticket_row(view, walk->partition, walk->slot).key, walk->key, view->key_bytes);"
+"    return 1;")
+
+plant(tickets_busy_ticket_passed tickets/insert+insert
+"    if (look.is_info && look.state == 0)
+        return TICKET_GO_ON; /* it may be the key: wait */"
+"")
+
+plant(tickets_claimed_without_a_swap tickets/insert+insert
+"        const uint64_t old = lane_swap_8(look.word, seen, busy, shared);"
+"        const uint64_t old = seen;
+        lane_store_8(look.word, busy);")
+
+plant(tickets_lost_slot_taken_for_won tickets/insert+insert
+"        if (!(state & TICKET_AVAILABLE) || (shared == TICKET_MIXED && state != TICKET_STATE))
+            return 0;"
+"")
+
+plant(tickets_access_bit_set_too_early tickets/keep+find
+"ticket_bit(&look, walk->info);
+        const uint64_t old"
+"ticket_bit(&look, walk->info | TICKET_ACCESS);
+        const uint64_t old")
+
+plant(tickets_info_not_set tickets/keep+find
+"        const uint64_t busy = (seen & ~ticket_bit(&look, all)) | ticket_bit(&look, walk->info);"
+"        const uint64_t busy = seen & ~ticket_bit(&look, all);")
+
+plant(tickets_depth_not_raised tickets/insert+insert
+"        lane_combine_4(&view->depths[walk->partition], LOOM__MAX_UNSIGNED, walk->open_depth, shared); /* T3 */"
+"        (void)view;")
+
+plant(tickets_no_look_after_a_lost_slot tickets/insert+insert
+"    walk->slot = walk->open_slot;
+    walk->depth = walk->open_depth;
+    walk->open_slot = TICKET_NO_SLOT;"
+"    walk->open_slot = TICKET_NO_SLOT;")
+
+plant(tickets_wide_value_written_by_two tickets/update+update
+"    if (shared && !(lane_and_8(look->word, ~access, shared) & access))
+        return 0;"
+"")
+
+plant(tickets_owner_not_acquired tickets/accumulate+accumulate
+"    lane_acquire(shared); /* what the former owner wrote comes before what this lane reads and writes */"
+"")
+
+plant(tickets_owner_not_released tickets/accumulate+accumulate
+"    lane_release(shared); /* what this lane read and wrote comes before the access bit */"
+"")
+
+plant(tickets_erased_by_two tickets/erase+find
+"        if (!(lane_and_8(look.word, ~access, shared) & access))
+            return TICKET_NOT_THERE; /* another erasure was first (T1) */"
+"        (void)lane_and_8(look.word, ~access, shared);")
+
+plant(tickets_erased_ticket_made_free tickets/erase+find
+"        lane_or_8(look.word, all & ~access, shared);"
+"        lane_or_8(look.word, all, shared);")
+
+plant(tickets_retired_ticket_claimed tickets/mixed
+"    const int is_open = is_free || (look.state == TICKET_AVAILABLE && shared != TICKET_MIXED);"
+"    const int is_open = is_free || look.state == TICKET_AVAILABLE;")
+
+plant(tickets_mixed_fetch_takes_the_row tickets/mixed
+"    if (mode == SLOT_FETCH && shared == TICKET_MIXED) { /* nobody writes the values of present keys */
+        lane_read_bytes(to, at, view->value_bytes);
+        return 1;
+    }"
+"")
+
+plant(tickets_search_ends_at_a_retired_ticket tickets/erase+find
+"    if (look.state == TICKET_STATE)
+        return TICKET_NOT_THERE;
+    if (look.is_info && look.state == 0 && waits)
+        return TICKET_GO_ON;
+    if (look.is_info && look.state == TICKET_ACCESS && ticket_same_key(shared, view, walk)) {
+        if (to"
+"    if (look.state & TICKET_AVAILABLE)
+        return TICKET_NOT_THERE;
+    if (look.is_info && look.state == 0 && waits)
+        return TICKET_GO_ON;
+    if (look.is_info && look.state == TICKET_ACCESS && ticket_same_key(shared, view, walk)) {
+        if (to")
 
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/sim_plants.c CONTENT
 "/* Made by tests/simt/plants.cmake. */

@@ -11,6 +11,7 @@
 #include "simt/sim_perfect_repair.h"
 #include "simt/sim_perfect_room.h"
 #include "simt/sim_rows.h"
+#include "simt/sim_tickets.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -357,6 +358,10 @@ static void draw_scenario(const sim_case *c, uint64_t seed, int tiny)
         sim_chain_draw(c, seed, tiny);
         return;
     }
+    if (c->tickets) {
+        sim_tickets_draw(c, seed, tiny);
+        return;
+    }
     if (c->rows) {
         sim_rows_draw(c, seed, tiny);
         return;
@@ -661,6 +666,8 @@ static int run_once(simt_schedule *schedule, const sim_options *options)
         return sim_filter_run(schedule, options);
     if (now.c->chain)
         return sim_chain_run(schedule, options);
+    if (now.c->tickets)
+        return sim_tickets_run(schedule, options);
     if (now.c->rows)
         return sim_rows_run(schedule, options);
     if (now.c->perfect)
@@ -733,7 +740,7 @@ int sim_explore(const sim_case *c, uint64_t seed, uint32_t detours, uint64_t mos
         }
         if (*runs == most_runs)
             return 1;
-        if (c->filter || c->perfect || c->chain || c->rows)
+        if (c->filter || c->perfect || c->chain || c->rows || c->tickets)
             continue; /* each run begins anew */
         memcpy(table_memory, memory_before, now.bytes);
         for (uint32_t i = 0; i < now.call_count; i++)

@@ -1,6 +1,6 @@
 /* What runs in the lane simulator on an open table: cases, scenarios, and the verdict on a run. For filters:
  * sim_filter.h. For perfect tables: sim_perfect.h, sim_perfect_room.h, sim_perfect_repair.h. For multimaps:
- * sim_chain.h. For tables with rows: sim_rows.h.
+ * sim_chain.h. For tables with rows: sim_rows.h. For boards of tickets: sim_tickets.h.
  *
  * A *case* names the operations of two streams that may overlap. A seed draws a *scenario* from a case: widths, lanes
  * of a group, buckets, the contents of the table, the items of each call. The table is small and the keys are few, so
@@ -58,6 +58,7 @@ typedef struct sim_case {
     int perfect;                         /* of a perfect table */
     int chain;                           /* of a multimap of the chain engine */
     int rows;                            /* of a table with rows */
+    int tickets;                         /* of a table with a board of tickets */
     int large;                           /* lists are LARGE, or become so (core/list_handle.h) */
     int brim;                            /* the heap has room for one large bucket or some small ones */
     int counts;                          /* groups count the values of a key after they have appended to it */
