@@ -186,10 +186,11 @@ static double bytes_of_churn(const map_bench *bench, double accesses)
  * `build_low_memory`, `build_in_order` and `build_with_status` build in other ways. `find_or_insert` finds half of its
  * keys. `apply`, `apply_in_order` and `apply_apart` insert half of their keys and look up the others (map_apply.c).
  * `accumulate` adds up and `count` counts in an empty table. `update` and `overwrite` (insert with LOOM_OVERWRITE)
- * replace values of present keys. Compare `find_churned` with `find`: the same lookups of the same keys. `erase_if` erases a sixteenth of the pairs, by value; its rate counts all pairs. `grow` moves a full table into
- * one of twice the capacity. `extend` inserts the last keys, as many as --more says, directly, `extend_by_partition` by
- * partition, `insert_more` in the way that the library chooses. `grow_from` inserts all keys into an empty table that
- * grows, from each first capacity that --from names; in `grow_from_repeats` nine of ten entries repeat a key. */
+ * replace values of present keys. Compare `find_churned` with `find`: the same lookups of the same keys. `erase_if`
+ * erases a sixteenth of the pairs, by value; its rate counts all pairs. `grow` moves a full table into one of twice the
+ * capacity. `extend` inserts the last keys, as many as --more says, directly, `extend_by_partition` by partition,
+ * `insert_more` in the way that the library chooses. `grow_from` inserts all keys into an empty table that grows, from
+ * each first capacity that --from names; in `grow_from_repeats` nine of ten entries repeat a key. */
 const map_op map_ops[] = {
     {.name = "build",
      .needs = LOOM_FEATURE_BUILD,

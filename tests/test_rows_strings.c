@@ -476,8 +476,8 @@ static uint64_t of_60000(uint64_t i)
     return 60000;
 }
 
-/* In order, on a GPU, keys are stored before their values. If no value fits, the keys leave much of the heap unused, and
- * packing it changes nothing: the call ends all the same. */
+/* In order, on a GPU, keys are stored before their values. If no value fits, the keys leave much of the heap unused,
+ * and packing it changes nothing: the call ends all the same. */
 TEST(test_rows_strings_values_that_never_fit, .every_machine = 1)
 {
     enum { N = 100 };

@@ -159,8 +159,7 @@ typedef struct loom__parts {
     loom__access access;  /* as of the whole call */
     loom__access entered; /* ALONE if the call may need room: any part may make the table grow */
     int wrote;            /* the table is not as before; it may only have grown */
-    int tried;            /* rows were given to the table that may change it */
-    int stored;           /* the same, and it ended well */
+    int tried;            /* rows that may change the table were given to it */
     loom_route route;     /* of the last part that inserted; NONE: there was none */
 } loom__parts;
 

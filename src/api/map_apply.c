@@ -365,7 +365,8 @@ static loom_status run_parts(const loom__application *whole, uint64_t most,
         const loom_status status = run(&part, &done);
         const int tried_now = *tried;
         *tried |= tried_before;
-        /* Rows that were tried went down to single ones (run_kind), and have statuses where operations may have been. */
+        /* After rows were tried a smaller part brings nothing: run_kind went down to single rows. And their statuses
+         * may lie where the operations were. */
         if (status == LOOM_OUT_OF_MEMORY && !tried_now && n > 1) {
             most = n / 2;
             n = 0;
@@ -494,7 +495,7 @@ static loom_status run_checked(const loom__application *whole, int in_order, loo
     RETURN_IF_FAILED(loom__apply_check_engine(map->handle.table->engine));
     const loom_status status =
         in_order ? run_parts(whole, MOST_IN_ORDER, loom__apply_in_order, sum) : loom__apply_by_kind(whole, sum);
-    if (status != LOOM_OK && (sum->keys > 0 || whole->parts->stored))
+    if (status != LOOM_OK && (sum->keys > 0 || whole->parts->wrote))
         return tell_done(whole, status, sum, result);
     RETURN_IF_FAILED(status);
     RETURN_IF_FAILED(loom__handle_tell(&map->handle, sum, result, whole->stream)); /* waits for the last answers */

@@ -225,7 +225,6 @@ loom_status loom__parts_run(loom__parts *parts, loom__map_work work, loom__batch
     const int writes = parts->access != LOOM__ACCESS_FIND;
     parts->wrote |= writes && (status == LOOM_OK || grows);
     parts->tried |= writes;
-    parts->stored |= writes && status == LOOM_OK;
     return status;
 }
 

@@ -16,8 +16,8 @@ set(plant_files_chain engines/chain/chain_ops.h simt/machine/simt_chain.c)
 set(plant_files_rows core/slot_ops.h engines/open/open_items.h engines/open/open_ops.h engines/open/open_row_ops.h
     engines/open/open_string_ops.h engines/open/open_upkeep.h engines/open/open_walk.h)
 set(plant_files_tickets engines/tickets/ticket_ops.h)
-set(plant_files ${plant_files_tickets} ${plant_files_open} engines/open/open_items.h engines/open/open_row_ops.h engines/open/open_string_ops.h
-    ${plant_files_filter} ${plant_files_perfect} ${plant_files_chain})
+set(plant_files ${plant_files_tickets} ${plant_files_open} engines/open/open_items.h engines/open/open_row_ops.h
+    engines/open/open_string_ops.h ${plant_files_filter} ${plant_files_perfect} ${plant_files_chain})
 # The kernel that runs each; for a case that has one of its own, that one.
 set(plant_kernel_perfect/recode simt_perfect_recode.c)
 set(plant_kernel_perfect/repair simt_perfect_repair.c)
@@ -1544,14 +1544,24 @@ plant(tickets_owner_not_released tickets/accumulate+accumulate
 "    lane_release(shared); /* what this lane read and wrote comes before the access bit */"
 "")
 
+plant(tickets_update_passes_a_row_that_is_taken tickets/update+update
+"    const ticket_outcome outcome = ticket_seek_turn(shared, 1, view, walk, &look);"
+"    const ticket_outcome outcome = ticket_seek_turn(shared, 0, view, walk, &look);")
+
+plant(tickets_search_ends_at_a_busy_ticket tickets/mixed
+"    if (look->is_info && look->state == 0 && waits)
+        return TICKET_GO_ON;"
+"    if (look->is_info && look->state == 0 && waits)
+        return TICKET_NOT_THERE;")
+
 plant(tickets_erased_by_two tickets/erase+find
-"        if (!(lane_and_8(look.word, ~access, shared) & access))
-            return TICKET_NOT_THERE; /* another erasure was first (T1) */"
-"        (void)lane_and_8(look.word, ~access, shared);")
+"    if (!(lane_and_8(look.word, ~access, shared) & access))
+        return TICKET_NOT_THERE; /* another erasure was first (T1) */"
+"    (void)lane_and_8(look.word, ~access, shared);")
 
 plant(tickets_erased_ticket_made_free tickets/erase+find
-"        lane_or_8(look.word, all & ~access, shared);"
-"        lane_or_8(look.word, all, shared);")
+"    lane_or_8(look.word, all & ~access, shared);"
+"    lane_or_8(look.word, all, shared);")
 
 plant(tickets_retired_ticket_claimed tickets/mixed
 "    const int is_open = is_free || (look.state == TICKET_AVAILABLE && shared != TICKET_MIXED);"
@@ -1565,18 +1575,10 @@ plant(tickets_mixed_fetch_takes_the_row tickets/mixed
 "")
 
 plant(tickets_search_ends_at_a_retired_ticket tickets/erase+find
-"    if (look.state == TICKET_STATE)
-        return TICKET_NOT_THERE;
-    if (look.is_info && look.state == 0 && waits)
-        return TICKET_GO_ON;
-    if (look.is_info && look.state == TICKET_ACCESS && ticket_same_key(shared, view, walk)) {
-        if (to"
-"    if (look.state & TICKET_AVAILABLE)
-        return TICKET_NOT_THERE;
-    if (look.is_info && look.state == 0 && waits)
-        return TICKET_GO_ON;
-    if (look.is_info && look.state == TICKET_ACCESS && ticket_same_key(shared, view, walk)) {
-        if (to")
+"    if (look->state == TICKET_STATE)
+        return TICKET_NOT_THERE;"
+"    if (look->state & TICKET_AVAILABLE)
+        return TICKET_NOT_THERE;")
 
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/sim_plants.c CONTENT
 "/* Made by tests/simt/plants.cmake. */

@@ -4,8 +4,8 @@
 #include "engines/open/open_upkeep.h"
 #include "machines/cpu/rows/cpu_rows_engine.h"
 #include "simt/machine/simt_rows.h"
+#include "simt/sim_calls.h"
 #include "simt/sim_draw.h"
-#include "simt/sim_history.h"
 
 #include <string.h>
 
@@ -27,14 +27,11 @@ typedef struct wide_key {
     uint64_t words[SIMT_ROWS_MOST_KEY / 8];
 } wide_key;
 
-typedef struct scenario_call {
+/* What the kernel of a call gets beside the call's items. */
+typedef struct rows_call {
     simt_rows_call rows;
-    uint32_t stream;
-    uint32_t of[SIM_MOST_ITEMS]; /* the key of each item */
-    simt_map_item items[SIM_MOST_ITEMS];
     uint64_t together[SIM_MOST_ITEMS][SIMT_ROWS_MOST_VALUE / 8];
-    simt_call *launched;
-} scenario_call;
+} rows_call;
 
 static struct {
     const sim_case *c;
@@ -48,7 +45,8 @@ static struct {
     uint64_t heap_before;              /* bytes of the heap that were given out */
     sim_state before[MOST_KEYS], after[MOST_KEYS];
     uint32_t warps_per_block;
-    scenario_call calls[SIM_MOST_CALLS];
+    sim_call calls[SIM_MOST_CALLS];
+    rows_call with[SIM_MOST_CALLS]; /* call i's */
     uint32_t call_count;
     uint32_t *away; /* upkeep: the team's memory, behind the lines' */
 } now;
@@ -254,34 +252,56 @@ static void draw_table(uint64_t seed, int tiny)
         now.view.heap_room = now.view.strings->used + 8 * below(12);
 }
 
-static simt_map_op draw_op(uint32_t from)
-{
-    for (;;) {
-        const uint32_t op = below(SIMT_MAP_ERASE + 1);
-        if (from >> op & 1)
-            return (simt_map_op)op;
-    }
-}
-
 /* A team of up to 16 lanes; a list that is long enough, or not. */
 static void draw_upkeep(int tiny)
 {
-    scenario_call *call = &now.calls[0];
     now.config.group_lanes = 1;
     now.config.warp_lanes = tiny ? 1 : 1u << below(4);
     now.config.turn_together = 0;
     now.warps_per_block = 2;
     now.away[0] = now.away[1] = below(8);
-    memset(call, 0, sizeof *call);
-    call->rows = (simt_rows_call){.op = SIMT_MAP_UPKEEP,
-                                  .shared = OPEN_SHARED,
-                                  .view = now.view,
-                                  .groups = now.config.warp_lanes * (tiny ? 2 : 1 + below(2)),
-                                  .order = below(8) != 0,
-                                  .list = upkeep_list,
-                                  .room = below(4) != 0 ? now.room : below(now.room / 2),
-                                  .away = now.away};
+    now.calls[0] = (sim_call){.op = SIMT_MAP_UPKEEP, .groups = now.config.warp_lanes * (tiny ? 2 : 1 + below(2))};
+    now.with[0].rows = (simt_rows_call){.op = SIMT_MAP_UPKEEP,
+                                        .shared = OPEN_SHARED,
+                                        .view = now.view,
+                                        .groups = now.calls[0].groups,
+                                        .order = below(8) != 0,
+                                        .list = upkeep_list,
+                                        .room = below(4) != 0 ? now.room : below(now.room / 2),
+                                        .away = now.away};
     now.call_count = 1;
+}
+
+static uint64_t address_of_key(uint32_t i)
+{
+    return (uint64_t)(uintptr_t)key_of(i);
+}
+
+static void draw_call(uint64_t seed, uint32_t stream, uint32_t hot, int tiny, uint64_t *written)
+{
+    sim_call *call = &now.calls[now.call_count];
+    rows_call *with = &now.with[now.call_count++];
+    const simt_map_op op = sim_draw_op(now.c->streams[stream]);
+    *call = (sim_call){.op = op == SIMT_MAP_COMBINE && !open_row_has_number(&now.view) ? SIMT_MAP_OVERWRITE : op,
+                       .rule = (loom__combine_rule)(seed / 3 % (LOOM__MAX_FLOAT + 1)),
+                       .stream = stream};
+    with->rows =
+        (simt_rows_call){.op = call->op,
+                         .shared = now.c->mixed                     ? OPEN_MIXED
+                                   : now.c->unread && below(4) != 0 ? OPEN_UNREAD
+                                                                    : OPEN_SHARED,
+                         .lookup = now.c->takes                       ? SIMT_ROWS_TAKE
+                                   : !now.c->strings && seed / 13 % 2 ? SIMT_ROWS_READ_TOGETHER
+                                                                      : SIMT_ROWS_READ,
+                         .staged = call->op >= SIMT_MAP_KEEP && call->op <= SIMT_MAP_UPDATE && (seed / 7 + stream) % 2,
+                         .rule = call->rule,
+                         .view = now.view,
+                         .by_slot = now.c->by_slot && stream == 0,
+                         .items = call->items,
+                         .together = with->together};
+    call->n = with->rows.n = tiny ? 1 : 1 + below(hot < 3 ? 2 : SIM_MOST_ITEMS);
+    call->groups = with->rows.groups = 1 + below(call->n);
+    sim_draw_items(call, hot, address_of_key, written);
 }
 
 static void draw_calls(uint64_t seed, int tiny)
@@ -291,38 +311,11 @@ static void draw_calls(uint64_t seed, int tiny)
         return;
     }
     const uint32_t hot = 1 + below(SIM_HOT_KEYS);
-    const int numbers = open_row_has_number(&now.view);
     uint64_t written = 1000;
     now.call_count = 0;
     for (uint32_t stream = 0; stream < SIMT_MOST_STREAMS; stream++)
-        for (uint32_t i = tiny ? 1 : 1 + below(2); i > 0; i--) {
-            scenario_call *call = &now.calls[now.call_count++];
-            memset(call, 0, sizeof *call);
-            call->stream = stream;
-            call->rows = (simt_rows_call){.op = draw_op(now.c->streams[stream]),
-                                          .shared = now.c->mixed                     ? OPEN_MIXED
-                                                    : now.c->unread && below(4) != 0 ? OPEN_UNREAD
-                                                                                     : OPEN_SHARED,
-                                          .lookup = now.c->takes                       ? SIMT_ROWS_TAKE
-                                                    : !now.c->strings && seed / 13 % 2 ? SIMT_ROWS_READ_TOGETHER
-                                                                                       : SIMT_ROWS_READ,
-                                          .rule = (loom__combine_rule)(seed / 3 % (LOOM__MAX_FLOAT + 1)),
-                                          .view = now.view,
-                                          .items = call->items,
-                                          .together = call->together,
-                                          .n = tiny ? 1 : 1 + below(hot < 3 ? 2 : SIM_MOST_ITEMS)};
-            call->rows.by_slot = now.c->by_slot && stream == 0;
-            if (call->rows.op == SIMT_MAP_COMBINE && !numbers)
-                call->rows.op = SIMT_MAP_OVERWRITE;
-            call->rows.staged =
-                call->rows.op >= SIMT_MAP_KEEP && call->rows.op <= SIMT_MAP_UPDATE && (seed / 7 + stream) % 2;
-            call->rows.groups = 1 + below(call->rows.n);
-            for (uint32_t item = 0; item < call->rows.n; item++) {
-                call->of[item] = below(hot);
-                call->items[item] =
-                    (simt_map_item){(uint64_t)(uintptr_t)key_of(call->of[item]), written++, 0, LOOM_INTERNAL};
-            }
-        }
+        for (uint32_t i = tiny ? 1 : 1 + below(2); i > 0; i--)
+            draw_call(seed, stream, hot, tiny, &written);
 }
 
 void sim_rows_draw(const sim_case *c, uint64_t seed, int tiny)
@@ -337,12 +330,6 @@ void sim_rows_draw(const sim_case *c, uint64_t seed, int tiny)
 }
 
 /* ---- Verdict ---- */
-
-static const char *const op_names[] = {
-    [SIMT_MAP_FIND] = "find",   [SIMT_MAP_KEEP] = "keep",          [SIMT_MAP_OVERWRITE] = "overwrite",
-    [SIMT_MAP_FETCH] = "fetch", [SIMT_MAP_COMBINE] = "accumulate", [SIMT_MAP_UPDATE] = "update",
-    [SIMT_MAP_ERASE] = "erase", [SIMT_MAP_UPKEEP] = "upkeep",
-};
 
 static void name_word(const void *at, char *text, size_t bytes)
 {
@@ -511,93 +498,34 @@ static int was_short_of_bytes(const simt_map_item *asked)
     return used > room || room - used < bytes;
 }
 
-static void judge_key(uint32_t key)
+/* In mixed calls slots do not become free, so those that were taken at the beginning and during the run count. */
+static uint32_t used_slots(void)
 {
-    sim_operation operations[SIM_MOST_OPERATIONS];
-    uint32_t count = 0, used = 0; /* used: slots that were taken, or in mixed calls also retired, in the end */
+    uint32_t used = now.c->mixed ? sim_slots_taken(now.calls, now.call_count) : 0;
     for (uint32_t i = 0; i < now.key_count; i++)
         used += (uint32_t)(now.c->mixed ? now.before : now.after)[i].present;
-    for (uint32_t i = 0; i < now.call_count && now.c->mixed; i++)
-        for (uint32_t item = 0; item < now.calls[i].rows.n; item++)
-            used += now.calls[i].items[item].status == LOOM_OK &&
-                    (now.calls[i].rows.op == SIMT_MAP_KEEP || now.calls[i].rows.op == SIMT_MAP_FETCH);
-    for (uint32_t i = 0; i < now.call_count; i++) {
-        const scenario_call *call = &now.calls[i];
-        for (uint32_t item = 0; item < call->rows.n; item++) {
-            const simt_map_item *asked = &call->items[item];
-            if (call->of[item] != key)
-                continue;
-            if (asked->status == LOOM_FULL && now.c->brim && was_short_of_bytes(asked))
-                continue; /* it changed nothing */
-            if (asked->status == LOOM_FULL && (used < now.room || (now.after[key].present && !now.c->mixed)))
-                simt_fail("%s %u, item %u: FULL, but there is room, or the key is there", op_names[call->rows.op], i,
-                          item);
-            if (count == SIM_MOST_OPERATIONS) {
-                simt_fail("the scenario asks for one key too often");
-                return;
-            }
-            operations[count++] =
-                (sim_operation){.op = call->rows.op,
-                                .value = call->rows.op == SIMT_MAP_FIND ? asked->found : asked->value,
-                                .status = asked->status,
-                                .began = call->launched->began,
-                                .ended = call->launched->ended,
-                                .found = asked->found,
-                                .rule = call->rows.rule,
-                                .value_bytes = now.view.variable & LOOM__VARIABLE_VALUES ? (uint32_t)sizeof(uint64_t)
-                                                                                         : now.view.value_bytes};
-        }
-    }
-    if (!sim_history_possible(operations, count, now.before[key], now.after[key]))
-        simt_fail("no order of the calls explains what was answered for key %u", key);
+    return used;
 }
 
 static void tell(const sim_options *options)
 {
-    FILE *out = options->report;
-    fprintf(out, "%s\n  case %s: %u + %u bytes, groups of %u lanes, votes of %s, %s memory\n",
+    fprintf(options->report, "%s\n  case %s: %u + %u bytes, groups of %u lanes, votes of %s, %s memory\n",
             simt.failure[0] ? simt.failure : "all is well", now.c->name, now.view.key_bytes, now.view.value_bytes,
             now.config.group_lanes, now.config.turn_together ? "warps" : "groups",
             now.config.weak_memory ? "weak" : "strong");
-    if (options->replay != NULL)
-        fprintf(out, "  replay: ./dev sim %s\n", options->replay);
-    for (uint32_t i = 0; i < now.call_count; i++) {
-        const scenario_call *call = &now.calls[i];
-        fprintf(out, "  stream %u, steps %llu to %llu: %s by %u groups\n", call->stream,
-                (unsigned long long)call->launched->began, (unsigned long long)call->launched->ended,
-                op_names[call->rows.op], call->rows.groups);
-        for (uint32_t item = 0; item < call->rows.n; item++) {
-            const sim_state *before = &now.before[call->of[item]], *after = &now.after[call->of[item]];
-            fprintf(out, "    [%u] key %u value %llu: %s %llu   (before: %d %llu; after: %d %llu)\n", item,
-                    call->of[item], (unsigned long long)call->items[item].value,
-                    loom_status_name(call->items[item].status), (unsigned long long)call->items[item].found,
-                    before->present, (unsigned long long)before->value, after->present,
-                    (unsigned long long)after->value);
-        }
-    }
-    simt_print(out, options->trace > 0 ? options->trace : 60);
+    sim_tell_calls(options, now.calls, now.call_count, now.before, now.after);
 }
 
 int sim_rows_run(simt_schedule *schedule, const sim_options *options)
 {
     memcpy(memory, memory_before, now.bytes);
     simt_begin(&now.config, schedule, memory, (now.bytes + 7) / 8 * 8);
-    for (uint32_t i = 0; i < now.call_count; i++) {
-        scenario_call *call = &now.calls[i];
-        for (uint32_t item = 0; item < call->rows.n; item++)
-            call->items[item].status = LOOM_INTERNAL;
-        const simt_call launch = {
-            .kernel = options->kernel != NULL            ? options->kernel
-                      : call->rows.op == SIMT_MAP_UPKEEP ? simt_rows_upkeep
-                                                         : simt_rows_run,
-            .argument = &call->rows,
-            .name = op_names[call->rows.op],
-            .groups = call->rows.groups,
-            .warps_per_block = now.warps_per_block,
-            .writes = call->rows.op != SIMT_MAP_FIND,
-        };
-        call->launched = simt_launch(call->stream, &launch);
-    }
+    for (uint32_t i = 0; i < now.call_count; i++)
+        sim_launch(&now.calls[i],
+                   options->kernel != NULL              ? options->kernel
+                   : now.calls[i].op == SIMT_MAP_UPKEEP ? simt_rows_upkeep
+                                                        : simt_rows_run,
+                   &now.with[i].rows, now.warps_per_block);
     simt.name_word = name_word;
     simt.matters = NULL;
     if (simt_run()) {
@@ -607,11 +535,19 @@ int sim_rows_run(simt_schedule *schedule, const sim_options *options)
         if (simt.failure[0] == 0)
             read_table();
         if (now.c->streams[0] == SIM_UPKEEP && simt.failure[0] == 0)
-            judge_upkeep(&now.calls[0].rows);
+            judge_upkeep(&now.with[0].rows);
         judge_layout();
         judge_heap();
+        const sim_verdict verdict = {.calls = now.calls,
+                                     .call_count = now.call_count,
+                                     .value_bytes = now.view.variable & LOOM__VARIABLE_VALUES
+                                                        ? (uint32_t)sizeof(uint64_t)
+                                                        : now.view.value_bytes,
+                                     .has_room = used_slots() < now.room,
+                                     .mixed = now.c->mixed,
+                                     .is_excused = now.c->brim ? was_short_of_bytes : NULL};
         for (uint32_t i = 0; i < now.key_count && simt.failure[0] == 0; i++)
-            judge_key(i);
+            sim_judge_key(&verdict, i, now.before[i], now.after[i]);
     }
     const int well = simt.failure[0] == 0;
     if (options->report != NULL && (!well || options->tell_always))

@@ -4,8 +4,8 @@
 #include "engines/tickets/ticket_ops.h"
 #include "simt/machine/simt_rows.h"
 #include "simt/machine/simt_tickets.h"
+#include "simt/sim_calls.h"
 #include "simt/sim_draw.h"
-#include "simt/sim_history.h"
 
 #include <string.h>
 
@@ -23,14 +23,6 @@ typedef struct wide_key {
     uint64_t words[SIMT_TICKETS_MOST_KEY / 8];
 } wide_key;
 
-typedef struct scenario_call {
-    simt_tickets_call tickets;
-    uint32_t stream;
-    uint32_t of[SIM_MOST_ITEMS]; /* the key of each item */
-    simt_map_item items[SIM_MOST_ITEMS];
-    simt_call *launched;
-} scenario_call;
-
 static struct {
     const sim_case *c;
     simt_config config;
@@ -41,7 +33,8 @@ static struct {
     sim_state before[MOST_KEYS], after[MOST_KEYS];
     uint32_t retired_before; /* tickets of partition 0 */
     uint32_t warps_per_block;
-    scenario_call calls[SIM_MOST_CALLS];
+    sim_call calls[SIM_MOST_CALLS];
+    simt_tickets_call with[SIM_MOST_CALLS]; /* what the kernel of call i gets */
     uint32_t call_count;
 } now;
 
@@ -134,42 +127,41 @@ static void draw_table(uint64_t seed, int tiny)
     now.retired_before = tickets_in_state(0, TICKET_AVAILABLE);
 }
 
-static simt_map_op draw_op(uint32_t from)
+static uint64_t address_of_key(uint32_t i)
 {
-    for (;;) {
-        const uint32_t op = below(SIMT_MAP_ERASE + 1);
-        if (from >> op & 1)
-            return (simt_map_op)op;
-    }
+    return (uint64_t)(uintptr_t)key_of(i);
+}
+
+static void draw_call(uint64_t seed, uint32_t stream, uint32_t hot, int tiny, uint64_t *written)
+{
+    sim_call *call = &now.calls[now.call_count];
+    simt_tickets_call *with = &now.with[now.call_count++];
+    const int numbers = now.view.value_bytes == 4 || now.view.value_bytes == 8;
+    const simt_map_op op = sim_draw_op(now.c->streams[stream]);
+    *call = (sim_call){.op = op == SIMT_MAP_COMBINE && !numbers ? SIMT_MAP_OVERWRITE : op,
+                       .rule = (loom__combine_rule)(seed / 3 % (LOOM__MAX_FLOAT + 1)),
+                       .stream = stream};
+    call->n = tiny ? 1 : 1 + below(hot < 3 ? 2 : SIM_MOST_ITEMS);
+    call->groups = 1 + below(call->n);
+    sim_draw_items(call, hot, address_of_key, written);
+    *with = (simt_tickets_call){.op = call->op,
+                                .shared = now.c->mixed ? TICKET_MIXED : TICKET_SHARED,
+                                .waits = (int)(seed / 16 % 2),
+                                .rule = call->rule,
+                                .view = now.view,
+                                .items = call->items,
+                                .n = call->n,
+                                .groups = call->groups};
 }
 
 static void draw_calls(uint64_t seed, int tiny)
 {
     const uint32_t hot = 1 + below(SIM_HOT_KEYS);
-    const int numbers = now.view.value_bytes == 4 || now.view.value_bytes == 8;
     uint64_t written = 1000;
     now.call_count = 0;
     for (uint32_t stream = 0; stream < SIMT_MOST_STREAMS; stream++)
-        for (uint32_t i = tiny ? 1 : 1 + below(2); i > 0; i--) {
-            scenario_call *call = &now.calls[now.call_count++];
-            memset(call, 0, sizeof *call);
-            call->stream = stream;
-            call->tickets = (simt_tickets_call){.op = draw_op(now.c->streams[stream]),
-                                                .shared = now.c->mixed ? TICKET_MIXED : TICKET_SHARED,
-                                                .waits = (int)(seed / 16 % 2),
-                                                .rule = (loom__combine_rule)(seed / 3 % (LOOM__MAX_FLOAT + 1)),
-                                                .view = now.view,
-                                                .items = call->items,
-                                                .n = tiny ? 1 : 1 + below(hot < 3 ? 2 : SIM_MOST_ITEMS)};
-            if (call->tickets.op == SIMT_MAP_COMBINE && !numbers)
-                call->tickets.op = SIMT_MAP_OVERWRITE;
-            call->tickets.groups = 1 + below(call->tickets.n);
-            for (uint32_t item = 0; item < call->tickets.n; item++) {
-                call->of[item] = below(hot);
-                call->items[item] =
-                    (simt_map_item){(uint64_t)(uintptr_t)key_of(call->of[item]), written++, 0, LOOM_INTERNAL};
-            }
-        }
+        for (uint32_t i = tiny ? 1 : 1 + below(2); i > 0; i--)
+            draw_call(seed, stream, hot, tiny, &written);
 }
 
 void sim_tickets_draw(const sim_case *c, uint64_t seed, int tiny)
@@ -186,12 +178,6 @@ void sim_tickets_draw(const sim_case *c, uint64_t seed, int tiny)
 }
 
 /* ---- Verdict ---- */
-
-static const char *const op_names[] = {
-    [SIMT_MAP_FIND] = "find",   [SIMT_MAP_KEEP] = "keep",          [SIMT_MAP_OVERWRITE] = "overwrite",
-    [SIMT_MAP_FETCH] = "fetch", [SIMT_MAP_COMBINE] = "accumulate", [SIMT_MAP_UPDATE] = "update",
-    [SIMT_MAP_ERASE] = "erase",
-};
 
 static void name_word(const void *at, char *text, size_t bytes)
 {
@@ -257,102 +243,42 @@ static void read_table(void)
                   (unsigned long long)now.view.totals->size);
 }
 
-/* Slots that no insertion could have taken in the end: those of keys, and in mixed calls those that were retired before
- * the run and those that were taken during it. */
+/* In mixed calls tickets do not become available, so those that were taken or retired at the beginning count, and those
+ * that were taken during the run. */
 static uint32_t used_slots(void)
 {
-    uint32_t used = now.c->mixed ? now.retired_before : 0;
+    uint32_t used = now.c->mixed ? now.retired_before + sim_slots_taken(now.calls, now.call_count) : 0;
     for (uint32_t i = 0; i < now.key_count; i++)
         used += (uint32_t)(now.c->mixed ? now.before : now.after)[i].present;
-    for (uint32_t i = 0; i < now.call_count && now.c->mixed; i++)
-        for (uint32_t item = 0; item < now.calls[i].tickets.n; item++)
-            used += now.calls[i].items[item].status == LOOM_OK &&
-                    (now.calls[i].tickets.op == SIMT_MAP_KEEP || now.calls[i].tickets.op == SIMT_MAP_FETCH);
     return used;
-}
-
-static void judge_key(uint32_t key)
-{
-    sim_operation operations[SIM_MOST_OPERATIONS];
-    uint32_t count = 0;
-    const uint32_t used = used_slots();
-    for (uint32_t i = 0; i < now.call_count; i++) {
-        const scenario_call *call = &now.calls[i];
-        for (uint32_t item = 0; item < call->tickets.n; item++) {
-            const simt_map_item *asked = &call->items[item];
-            if (call->of[item] != key)
-                continue;
-            if (asked->status == LOOM_FULL && (used < now.view.slots || (now.after[key].present && !now.c->mixed)))
-                simt_fail("%s %u, item %u: FULL, but there is room, or the key is there", op_names[call->tickets.op], i,
-                          item);
-            if (count == SIM_MOST_OPERATIONS) {
-                simt_fail("the scenario asks for one key too often");
-                return;
-            }
-            operations[count++] =
-                (sim_operation){.op = call->tickets.op,
-                                .value = call->tickets.op == SIMT_MAP_FIND ? asked->found : asked->value,
-                                .status = asked->status,
-                                .began = call->launched->began,
-                                .ended = call->launched->ended,
-                                .found = asked->found,
-                                .rule = call->tickets.rule,
-                                .value_bytes = now.view.value_bytes};
-        }
-    }
-    if (!sim_history_possible(operations, count, now.before[key], now.after[key]))
-        simt_fail("no order of the calls explains what was answered for key %u", key);
 }
 
 static void tell(const sim_options *options)
 {
-    FILE *out = options->report;
-    fprintf(out, "%s\n  case %s: %u + %u bytes, tickets of %u bits, %u slots, %s memory\n",
+    fprintf(options->report, "%s\n  case %s: %u + %u bytes, tickets of %u bits, %u slots, %s memory\n",
             simt.failure[0] ? simt.failure : "all is well", now.c->name, now.view.key_bytes, now.view.value_bytes,
             now.view.field - 1, now.view.slots, now.config.weak_memory ? "weak" : "strong");
-    if (options->replay != NULL)
-        fprintf(out, "  replay: ./dev sim %s\n", options->replay);
-    for (uint32_t i = 0; i < now.call_count; i++) {
-        const scenario_call *call = &now.calls[i];
-        fprintf(out, "  stream %u, steps %llu to %llu: %s by %u lanes\n", call->stream,
-                (unsigned long long)call->launched->began, (unsigned long long)call->launched->ended,
-                op_names[call->tickets.op], call->tickets.groups);
-        for (uint32_t item = 0; item < call->tickets.n; item++) {
-            const sim_state *before = &now.before[call->of[item]], *after = &now.after[call->of[item]];
-            fprintf(out, "    [%u] key %u value %llu: %s %llu   (before: %d %llu; after: %d %llu)\n", item,
-                    call->of[item], (unsigned long long)call->items[item].value,
-                    loom_status_name(call->items[item].status), (unsigned long long)call->items[item].found,
-                    before->present, (unsigned long long)before->value, after->present,
-                    (unsigned long long)after->value);
-        }
-    }
-    simt_print(out, options->trace > 0 ? options->trace : 60);
+    sim_tell_calls(options, now.calls, now.call_count, now.before, now.after);
 }
 
 int sim_tickets_run(simt_schedule *schedule, const sim_options *options)
 {
     memcpy(memory, memory_before, now.bytes);
     simt_begin(&now.config, schedule, memory, (now.bytes + 7) / 8 * 8);
-    for (uint32_t i = 0; i < now.call_count; i++) {
-        scenario_call *call = &now.calls[i];
-        for (uint32_t item = 0; item < call->tickets.n; item++)
-            call->items[item].status = LOOM_INTERNAL;
-        const simt_call launch = {
-            .kernel = options->kernel != NULL ? options->kernel : simt_tickets_run,
-            .argument = &call->tickets,
-            .name = op_names[call->tickets.op],
-            .groups = call->tickets.groups,
-            .warps_per_block = now.warps_per_block,
-            .writes = call->tickets.op != SIMT_MAP_FIND,
-        };
-        call->launched = simt_launch(call->stream, &launch);
-    }
+    for (uint32_t i = 0; i < now.call_count; i++)
+        sim_launch(&now.calls[i], options->kernel != NULL ? options->kernel : simt_tickets_run, &now.with[i],
+                   now.warps_per_block);
     simt.name_word = name_word;
     simt.matters = NULL;
     if (simt_run()) {
         read_table();
+        const sim_verdict verdict = {.calls = now.calls,
+                                     .call_count = now.call_count,
+                                     .value_bytes = now.view.value_bytes,
+                                     .has_room = used_slots() < now.view.slots,
+                                     .mixed = now.c->mixed};
         for (uint32_t i = 0; i < now.key_count && simt.failure[0] == 0; i++)
-            judge_key(i);
+            sim_judge_key(&verdict, i, now.before[i], now.after[i]);
     }
     const int well = simt.failure[0] == 0;
     if (options->report != NULL && (!well || options->tell_always))

@@ -29,8 +29,8 @@
  * only freed. A lookup must not overlap an erasure and then an insertion either: the insertion could put another key
  * into the slot whose value the lookup is about to read (simulator case find+writers). Loads, stores and
  * compare-and-swaps (CAS, lane_swap_*) are relaxed. Only fences order them. The reason stands beside each fence. One
- * fence in open_meet and one join in open_store_together have no test. For each of the others, a test in the lane
- * simulator fails if the fence is removed (tests/simt/plants.cmake). The fence in open_mark_path is tested for keys
+ * fence in open_meet_in_line and one join in open_store_together have no test. For each of the others, a test in the
+ * lane simulator fails if the fence is removed (tests/simt/plants.cmake). The fence in open_mark_path is tested for keys
  * deeper than open_near_depth only: in 400,000 runs the simulator found no lookup that misses a nearer key.
  *
  *   Insert searches the sequence up to the first bucket without its filter bit, remembers the first free slot, and
@@ -280,23 +280,19 @@ LOOM_LANE lane_truth open_claim(loom__slot_kind kind, int shared, const loom__op
     return 1;
 }
 
-/* Applies the mode to a key that is present in `slot` with its value complete. FETCH and RESERVE store the value in
- * *value, or return false if this lane does not see the value complete yet. LOCATE leaves this to the caller. A failed
- * CAS has met another overwrite of the same key, which then counts as the later one; the key itself cannot disappear
- * while insertions run. */
-LOOM_LANE lane_truth open_meet(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule, int shared,
-                               const loom__open_view *view, open_walk *walk, uint32_t slot, uint64_t pair,
-                               uint64_t *value)
+/* Applies the mode to a key that is present in `slot` of a line with its value complete; not for rows. FETCH and
+ * RESERVE store the value in *value, or return false if this lane does not see the value complete yet. LOCATE leaves
+ * this to the caller. A failed CAS has met another overwrite of the same key, which then counts as the later one; the
+ * key itself cannot disappear while insertions run. */
+LOOM_LANE lane_truth open_meet_in_line(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule, int shared,
+                                       unsigned char *line, uint32_t slot, uint64_t pair, uint64_t key, uint64_t *value)
 {
-    unsigned char *line = open_line(kind, walk, walk->bucket);
-    if (slot_has_tag(kind))
-        return open_meet_row(kind, mode, rule, shared, view, walk, slot, value);
     if (kind == SLOT_PAIR_4_4) {
         uint64_t *there = (uint64_t *)(line + slot * 8);
         if (mode == SLOT_OVERWRITE)
-            (void)lane_swap_8(there, pair, slot_pair(walk->key, *value), shared);
+            (void)lane_swap_8(there, pair, slot_pair(key, *value), shared);
         else if (mode == SLOT_COMBINE)
-            slot_combine_pair(shared, there, pair, rule, walk->key, *value);
+            slot_combine_pair(shared, there, pair, rule, key, *value);
         else if (mode == SLOT_FETCH)
             *value = pair >> 32;
         return 1;
@@ -326,6 +322,17 @@ LOOM_LANE lane_truth open_meet(loom__slot_kind kind, slot_mode mode, loom__combi
             lane_combine_4((uint32_t *)at, rule, (uint32_t)*value, shared);
     }
     return 1;
+}
+
+/* The same in the bucket where the walk stands; also for rows. */
+LOOM_LANE lane_truth open_meet(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule, int shared,
+                               const loom__open_view *view, open_walk *walk, uint32_t slot, uint64_t pair,
+                               uint64_t *value)
+{
+    if (slot_has_tag(kind))
+        return open_meet_row(kind, mode, rule, shared, view, walk, slot, value);
+    return open_meet_in_line(kind, mode, rule, shared, open_line(kind, walk, walk->bucket), slot, pair, walk->key,
+                             value);
 }
 
 /* Adds to the partition's stale count; open_upkeep.h. */
@@ -532,8 +539,8 @@ LOOM_LANE void open_fill(loom__slot_kind kind, unsigned char *line, uint32_t slo
  * With shared = OPEN_ALONE the caller owns the key's partition. The key's home line is at `line`, and `empty` is the
  * empty key of its partition.
  *   DONE: the key was stored in *slot.
- *   WAS_THERE: it is in *slot already, and nothing was changed. With values apart from keys and with `shared`, its value
- *   may still be on its way.
+ *   WAS_THERE: it is in *slot already, and nothing was changed. With values apart from keys and with `shared`, its
+ *   value may still be on its way.
  *   GO_ON: nothing was changed; the key needs turns, from its home bucket on. */
 LOOM_LANE open_outcome open_insert_at_home(loom__slot_kind kind, int shared, lane_group group, unsigned char *line,
                                            uint64_t empty, uint64_t key, uint32_t filter_bit, uint64_t value,

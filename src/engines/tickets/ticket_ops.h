@@ -137,32 +137,35 @@ LOOM_LANE lane_truth ticket_is_deepest(const loom__ticket_view *view, const tick
            (walk->depth >= TICKET_NEAR && walk->depth >= lane_load_4(&view->depths[walk->partition]));
 }
 
-/* The ticket is not the key's. */
-LOOM_LANE ticket_outcome ticket_pass(const loom__ticket_view *view, ticket_walk *walk)
+/* ---- find ---- */
+
+/* One turn of a search for a key that may be there. DONE: the walk stands at the key's ticket, and *look has what it
+ * was when the keys were compared. `waits`: busy tickets with the key's info are waited for. */
+LOOM_LANE ticket_outcome ticket_seek_turn(int shared, int waits, const loom__ticket_view *view, ticket_walk *walk,
+                                          ticket_look *look)
 {
+    *look = ticket_look_at(view, walk);
+    if (look->state == TICKET_STATE)
+        return TICKET_NOT_THERE;
+    if (look->is_info && look->state == 0 && waits)
+        return TICKET_GO_ON;
+    if (look->is_info && look->state == TICKET_ACCESS && ticket_same_key(shared, view, walk))
+        return TICKET_DONE;
     if (ticket_is_deepest(view, walk))
         return TICKET_NOT_THERE;
     ticket_advance(view, walk);
     return TICKET_GO_ON;
 }
 
-/* ---- find ---- */
-
 /* One turn of a lookup. The value is copied to `to`, unless that is NULL. */
 LOOM_LANE ticket_outcome ticket_find_turn(int shared, int waits, const loom__ticket_view *view, ticket_walk *walk,
                                           unsigned char *to)
 {
-    const ticket_look look = ticket_look_at(view, walk);
-    if (look.state == TICKET_STATE)
-        return TICKET_NOT_THERE;
-    if (look.is_info && look.state == 0 && waits)
-        return TICKET_GO_ON;
-    if (look.is_info && look.state == TICKET_ACCESS && ticket_same_key(shared, view, walk)) {
-        if (to != NULL)
-            lane_read_bytes(to, ticket_row(view, walk->partition, walk->slot).value, view->value_bytes);
-        return TICKET_DONE;
-    }
-    return ticket_pass(view, walk);
+    ticket_look look;
+    const ticket_outcome outcome = ticket_seek_turn(shared, waits, view, walk, &look);
+    if (outcome == TICKET_DONE && to != NULL)
+        lane_read_bytes(to, ticket_row(view, walk->partition, walk->slot).value, view->value_bytes);
+    return outcome;
 }
 
 /* ---- insert, update ---- */
@@ -263,16 +266,15 @@ LOOM_LANE ticket_outcome ticket_insert_turn(slot_mode mode, loom__combine_rule r
     return TICKET_GO_ON;
 }
 
-/* One turn of an update, which gives a new value to a present key. */
+/* One turn of an update, which gives a new value to a present key. It waits while another update has the row. */
 LOOM_LANE ticket_outcome ticket_update_turn(int shared, const loom__ticket_view *view, ticket_walk *walk,
                                             const uint64_t *value)
 {
-    const ticket_look look = ticket_look_at(view, walk);
-    if (look.state == TICKET_STATE)
-        return TICKET_NOT_THERE;
-    if (look.is_info && ticket_same_key(shared, view, walk)) /* another update may have the row; keys stay */
-        return ticket_meet(SLOT_OVERWRITE, LOOM__ADD, shared, view, walk, &look, value) ? TICKET_DONE : TICKET_GO_ON;
-    return ticket_pass(view, walk);
+    ticket_look look;
+    const ticket_outcome outcome = ticket_seek_turn(shared, 1, view, walk, &look);
+    if (outcome == TICKET_DONE && !ticket_meet(SLOT_OVERWRITE, LOOM__ADD, shared, view, walk, &look, value))
+        return TICKET_GO_ON;
+    return outcome;
 }
 
 /* ---- erase ---- */
@@ -280,19 +282,15 @@ LOOM_LANE ticket_outcome ticket_update_turn(int shared, const loom__ticket_view 
 /* One turn of an erasure. */
 LOOM_LANE ticket_outcome ticket_erase_turn(int shared, int waits, const loom__ticket_view *view, ticket_walk *walk)
 {
-    const ticket_look look = ticket_look_at(view, walk);
-    if (look.state == TICKET_STATE)
-        return TICKET_NOT_THERE;
-    if (look.is_info && look.state == 0 && waits)
-        return TICKET_GO_ON;
-    if (look.is_info && look.state == TICKET_ACCESS && ticket_same_key(shared, view, walk)) {
-        const uint64_t access = ticket_bit(&look, TICKET_ACCESS), all = ticket_bit(&look, (1u << view->field) - 1);
-        if (!(lane_and_8(look.word, ~access, shared) & access))
-            return TICKET_NOT_THERE; /* another erasure was first (T1) */
-        lane_or_8(look.word, all & ~access, shared);
-        return TICKET_DONE;
-    }
-    return ticket_pass(view, walk);
+    ticket_look look;
+    const ticket_outcome outcome = ticket_seek_turn(shared, waits, view, walk, &look);
+    if (outcome != TICKET_DONE)
+        return outcome;
+    const uint64_t access = ticket_bit(&look, TICKET_ACCESS), all = ticket_bit(&look, (1u << view->field) - 1);
+    if (!(lane_and_8(look.word, ~access, shared) & access))
+        return TICKET_NOT_THERE; /* another erasure was first (T1) */
+    lane_or_8(look.word, all & ~access, shared);
+    return TICKET_DONE;
 }
 
 #endif

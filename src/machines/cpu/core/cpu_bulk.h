@@ -69,8 +69,8 @@ int loom__cpu_is_small(uint32_t partitions, uint64_t n);
 uint64_t loom__cpu_bulk_bytes(const loom__machine *machine, uint32_t partitions, const loom__cpu_bulk *bulk, uint64_t n,
                               int with_index);
 
-/* Splits bulk->batch. The caller has set the batch, the widths of a record, and its strings. After OUT_OF_MEMORY there is nothing to
- * end. */
+/* Splits bulk->batch. The caller has set the batch, the widths of a record, and its strings. After OUT_OF_MEMORY there
+ * is nothing to end. */
 loom_status loom__cpu_bulk_begin(loom__machine *machine, uint32_t partitions, loom__seed seed, int with_index,
                                  loom__cpu_bulk *bulk);
 void loom__cpu_bulk_end(loom__machine *machine, loom__cpu_bulk *bulk);

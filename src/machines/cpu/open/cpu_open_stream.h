@@ -60,10 +60,10 @@
  *     the source for AVX2, compiled for AVX-512, without and
  *       with its product of 64 bits                            as for AVX2            178   151   146
  * Not taken: AVX-512 gains 3 to 5 % outside the caches there, and nothing on a newer Xeon (Emerald Rapids, two cores,
- * medians of nine interleaved runs). There it had the addresses of eight keys at once, lines as one vector, and values by
- * a compress. Misses, half hits and hits, AVX2 and AVX-512:
- *     4 + 4   2^24 pairs, two cores   154 136 126   154 129 117       2^12, one core   156 147 130   152 136 123
- *     8 + 8   2^24 pairs, two cores    92  84  68    85  84  66       2^12, one core   123 165 152   116 166 156
+ * medians of seven to fifteen interleaved runs). There it had the addresses of eight keys at once, lines as one vector,
+ * and values by a compress. Misses, half hits and hits, AVX2 and AVX-512:
+ *     4 + 4   2^24 pairs, two cores   154 136 126   154 129 117      3,276, one core   156 147 130   152 136 123
+ *     8 + 8   2^24 pairs, two cores    92  84  68    85  84  66      3,276, one core   123 165 152   116 166 156
  *
  * Half hits of other kinds on the Skylake Xeon, one key at a time and now: 8 + 8 69 and 78, 4 + 8 78 and 110, 8 + 4 70
  * and 111. docs/performance.md tells how far the limit is ("Two cores of a Xeon"). */
