@@ -352,6 +352,16 @@ plant(key_beyond_home_not_sought insert+insert
 "    if (lane_filter(group, &seen, open_word_offset(kind), filter_bit) || !lane_any(frees))"
 "    if (!lane_any(frees))")
 
+plant(value_at_home_met_before_it_is_stored fetch+fetch
+"    if (shared && slot_values_apart(kind) && !open_is_ready(kind, line, slot))
+        return OPEN_GO_ON;
+    return open_meet_at_home"
+"    return open_meet_at_home")
+
+plant(key_at_home_met_and_not_told insert+insert
+"    return open_meet_at_home(kind, mode, shared, line, slot, key, value) ? OPEN_WAS_THERE : OPEN_GO_ON;"
+"    return open_meet_at_home(kind, mode, shared, line, slot, key, value) ? OPEN_DONE : OPEN_GO_ON;")
+
 # ---- sets ----
 
 plant(set_claimed_without_a_swap insert+insert

@@ -568,6 +568,29 @@ LOOM_LANE open_outcome open_insert_at_home(loom__slot_kind kind, int shared, lan
     return OPEN_DONE;
 }
 
+/* open_meet_in_line for a key that is in this slot of its home line. Not beside erasures: a pair is loaded again. */
+LOOM_LANE lane_truth open_meet_at_home(loom__slot_kind kind, slot_mode mode, int shared, unsigned char *line,
+                                       uint32_t slot, uint64_t key, uint64_t *value)
+{
+    const uint64_t pair = kind == SLOT_PAIR_4_4 ? lane_load_8((const uint64_t *)(void *)(line + slot * 8)) : 0;
+    return open_meet_in_line(kind, mode, LOOM__ADD, shared, line, slot, pair, key, value);
+}
+
+/* open_insert_at_home with what follows if the key is there. Not beside erasures. GO_ON: the key needs turns, from its
+ * home bucket on; so does a key whose value another lane is storing. */
+LOOM_LANE open_outcome open_settle_at_home(loom__slot_kind kind, slot_mode mode, int shared, lane_group group,
+                                           unsigned char *line, uint64_t empty, uint64_t key, uint32_t filter_bit,
+                                           uint64_t *value)
+{
+    uint32_t slot;
+    const open_outcome outcome = open_insert_at_home(kind, shared, group, line, empty, key, filter_bit, *value, &slot);
+    if (outcome != OPEN_WAS_THERE)
+        return outcome;
+    if (shared && slot_values_apart(kind) && !open_is_ready(kind, line, slot))
+        return OPEN_GO_ON;
+    return open_meet_at_home(kind, mode, shared, line, slot, key, value) ? OPEN_WAS_THERE : OPEN_GO_ON;
+}
+
 /* ---- update ---- */
 
 /* One turn that applies a mode to a present key: SLOT_OVERWRITE, which is an update; rows: also SLOT_FETCH and

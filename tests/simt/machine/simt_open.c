@@ -74,17 +74,16 @@ LOOM_LANE open_answer turn(loom__slot_kind kind, int shared, const simt_open_cal
     return (open_answer){OPEN_GO_ON, 0};
 }
 
-/* What a thread of the cpu machine does first: whether the key is new and was stored in its home bucket. */
-LOOM_LANE int stored_at_home(loom__slot_kind kind, int shared, const simt_open_call *call, lane_group group,
-                             const open_walk *walk, uint64_t value)
+/* What a thread of the cpu machine does first. GO_ON: the key needs turns. */
+LOOM_LANE open_outcome settle_at_home(loom__slot_kind kind, int shared, const simt_open_call *call, lane_group group,
+                                      const open_walk *walk, uint64_t *value)
 {
     const loom__open_view *view = &call->view;
-    uint32_t slot;
-    if (!call->at_home || call->op < SIMT_MAP_KEEP || call->op > SIMT_MAP_FETCH)
-        return 0;
-    return open_insert_at_home(kind, shared, group, open_line(kind, walk, walk->bucket),
+    if (!call->at_home || shared == OPEN_MIXED || call->op < SIMT_MAP_KEEP || call->op > SIMT_MAP_FETCH)
+        return OPEN_GO_ON;
+    return open_settle_at_home(kind, simt_slot_mode(call->op), shared, group, open_line(kind, walk, walk->bucket),
                                open_empty(view, walk->partition_index), walk->key, open_filter_bit(kind, walk->lower),
-                               value, &slot) == OPEN_DONE;
+                               value);
 }
 
 LOOM_LANE void run(loom__slot_kind kind, int shared, const simt_open_call *call)
@@ -100,10 +99,13 @@ LOOM_LANE void run(loom__slot_kind kind, int shared, const simt_open_call *call)
         if (!lane_going(group, own.active))
             break;
         uint64_t value = own.item->value;
-        if (begin && own.active && stored_at_home(kind, shared, call, group, &walk, value)) {
-            simt_items_answer(&own, LOOM_OK, value);
-            simt_items_next(&own);
-            continue;
+        if (begin && own.active) {
+            const open_outcome outcome = settle_at_home(kind, shared, call, group, &walk, &value);
+            if (outcome != OPEN_GO_ON) {
+                simt_items_answer(&own, status_of_outcome[outcome], value);
+                simt_items_next(&own);
+                continue;
+            }
         }
         open_answer answer = turn(kind, shared, call, group, &walk, &value, own.active);
         begin = own.active && answer.outcome != OPEN_GO_ON;

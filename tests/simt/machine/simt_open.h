@@ -13,7 +13,7 @@ typedef struct simt_open_call {
     loom__open_view view;
     simt_map_item *items;
     uint32_t n, groups; /* groups share out the items */
-    int at_home; /* insertions begin with open_insert_at_home: groups of one lane that take their turns by themselves */
+    int at_home; /* insertions begin with open_settle_at_home: groups of one lane that take their turns by themselves */
     /* upkeep: */
     int order; /* 0: only retired keys go */
     uint64_t *list;

@@ -409,14 +409,6 @@ LOOM_LANE loom__cpu_reserved reserved_in(loom__slot_kind kind, unsigned char *li
     return (loom__cpu_reserved){old, (uint64_t *)(void *)(line + open_value_place(kind, slot))};
 }
 
-/* Applies the operation to a key that is in this slot of its home line. */
-LOOM_LANE lane_truth meet_at_home(loom__slot_kind kind, loom__write op, int shared, unsigned char *line, uint32_t slot,
-                                  uint64_t key, uint64_t *value)
-{
-    const uint64_t pair = kind == SLOT_PAIR_4_4 ? lane_load_8((const uint64_t *)(void *)(line + slot * 8)) : 0;
-    return open_meet_in_line(kind, mode_of(op), LOOM__ADD, shared, line, slot, pair, key, value);
-}
-
 /* Takes the turns of a key that is not settled in its home bucket. */
 LOOM_LANE open_outcome insert_further(loom__slot_kind kind, loom__write op, const loom__open_view *view, uint64_t key,
                                       uint64_t value, loom__cpu_reserved *reserved)
@@ -451,7 +443,7 @@ LOOM_LANE open_outcome insert_record(loom__slot_kind kind, loom__write op, const
         if (outcome == OPEN_WAS_THERE)
             *reserved->handle = list_reserve(reserved->old);
     } else if (outcome == OPEN_WAS_THERE) {
-        (void)meet_at_home(kind, op, OPEN_ALONE, line, slot, key, &value);
+        (void)open_meet_at_home(kind, mode_of(op), OPEN_ALONE, line, slot, key, &value);
     }
     return outcome;
 }
@@ -489,22 +481,13 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
 
 /* ---- direct insertion ---- */
 
-/* The first turn of a key that was located. GO_ON: it needs others, from its home bucket on; so does a key that is
- * there while other threads may still be storing its value. */
+/* The first turn of a key that was located. GO_ON: it needs others, from its home bucket on. */
 LOOM_LANE open_outcome insert_directly(loom__slot_kind kind, loom__write op, int shared, const loom__open_view *view,
                                        uint64_t key, uintptr_t line_and_bit, uint64_t *value)
 {
     unsigned char *const line = (unsigned char *)(line_and_bit & ~(uintptr_t)63);
-    const int sharing = shared ? OPEN_SHARED : OPEN_ALONE;
-    uint32_t slot;
-    const open_outcome outcome = open_insert_at_home(kind, sharing, whole_group, line, empty_at(view, line), key,
-                                                     (uint32_t)line_and_bit & 63, *value, &slot);
-    if (outcome != OPEN_WAS_THERE)
-        return outcome;
-    if (shared && slot_values_apart(kind))
-        return OPEN_GO_ON;
-    (void)meet_at_home(kind, op, sharing, line, slot, key, value);
-    return outcome;
+    return open_settle_at_home(kind, mode_of(op), shared ? OPEN_SHARED : OPEN_ALONE, whole_group, line,
+                               empty_at(view, line), key, (uint32_t)line_and_bit & 63, value);
 }
 
 /* turn_range for insertions: keys are located by fours, one line is announced before each key, and most keys end at
