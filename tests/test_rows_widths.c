@@ -1,6 +1,7 @@
-/* Tables of the rows engine with keys and values of any width, against a plain reference. The tests of every engine run
- * for it, too, with keys and values of 4 and 8 bytes. */
+/* Tables of the rows engine, and of the ticket engine, with keys and values of any width, against a plain reference. The
+ * tests of every engine run for rows, too, with keys and values of 4 and 8 bytes. */
 #include "engines/open/open_rows.h"
+#include "engines/tickets/tickets.h"
 #include "harness/cuda_driver.h"
 #include "harness/map_fixture.h"
 
@@ -12,6 +13,7 @@
 
 typedef struct universe {
     uint32_t key_bytes, value_bytes;
+    loom_engine engine; /* LOOM_ENGINE_DEFAULT: rows */
     loom_layout layout;
     loom_row_place place;
     uint64_t count;
@@ -134,7 +136,7 @@ static loom_map_config rows_config(const universe *u, uint64_t capacity)
     config.key_bytes = u->key_bytes;
     config.value_bytes = u->value_bytes;
     config.type = u->value_bytes > 0 ? LOOM_TYPE_MAP : LOOM_TYPE_SET;
-    config.engine = LOOM_ENGINE_ROWS;
+    config.engine = u->engine != LOOM_ENGINE_DEFAULT ? u->engine : LOOM_ENGINE_ROWS;
     config.capacity = capacity;
     config.layout = u->layout;
     config.row_place = u->place;
@@ -346,6 +348,31 @@ static const uint32_t all_forms[][3] = {
     {8, 8},    {16, 8},         {16, 8, APART}, {16, 0},  {5, 1, APART},     {12, 4},          {12, 4, APART},
     {32, 128}, {8, 512, APART}, {255, 3},       {256, 0}, {16, 4099, APART}, {256, 65536}};
 
+/* The tables whose keys may have any width: rows, and tickets of 1, 2, 4 and 8 bits (test_tickets.c). */
+static loom_engine tickets_of(uint32_t bits)
+{
+    return (loom_engine)(LOOM__ENGINE_TICKETS + bits % 8);
+}
+
+static void run_model(test_run *t, universe *u, uint32_t steps)
+{
+    loom_context *context = make_context(t);
+    loom_map_config config = rows_config(u, 1 + random_below(&t->random, u->count));
+    loom_map *map = make_map_from(context, &config);
+    for (uint32_t step = 0; step < steps; step++) {
+        change(t, context, &map, u, u->count);
+        if (step % 8 == 7)
+            check_all(t, map, u);
+    }
+    check_all(t, map, u);
+    check_retrieved(map, u);
+    CHECK_OK(loom_map_clear(map, NULL, NULL));
+    memset(u->present, 0, u->count);
+    check_all(t, map, u);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
 TEST(test_rows_model_of_any_width, .every_machine = 1, .timeout_seconds = 240, .threads = 1, .long_tier = 1)
 {
     for (uint32_t form = 0; form < sizeof all_forms / sizeof *all_forms; form++) {
@@ -354,21 +381,21 @@ TEST(test_rows_model_of_any_width, .every_machine = 1, .timeout_seconds = 240, .
         universe u = make_universe(key_bytes, value_bytes, wanted);
         u.layout = (loom_layout)all_forms[form][2];
         u.place = (loom_row_place)random_below(&t->random, 2);
-        loom_context *context = make_context(t);
-        loom_map_config config = rows_config(&u, 1 + random_below(&t->random, u.count));
-        loom_map *map = make_map_from(context, &config);
-        for (uint32_t step = 0; step < (value_bytes > 1000 || (t->quick && t->short_tier) ? 24u : 60u); step++) {
-            change(t, context, &map, &u, u.count);
-            if (step % 8 == 7)
-                check_all(t, map, &u);
-        }
-        check_all(t, map, &u);
-        check_retrieved(map, &u);
-        CHECK_OK(loom_map_clear(map, NULL, NULL));
-        memset(u.present, 0, u.count);
-        check_all(t, map, &u);
-        loom_map_destroy(map);
-        loom_context_destroy(context);
+        run_model(t, &u, value_bytes > 1000 || (t->quick && t->short_tier) ? 24 : 60);
+        free_universe(&u);
+    }
+}
+
+TEST(test_tickets_model_of_any_width, .timeout_seconds = 240, .threads = 1, .long_tier = 1)
+{
+    static const uint32_t forms[][3] = {{1, 4, 8},  {3, 5, 4},    {4, 4, 8},   {8, 8, 1},   {8, 8, 8},      {16, 8, 2},
+                                        {16, 0, 8}, {32, 128, 8}, {255, 3, 4}, {256, 0, 1}, {256, 65536, 8}};
+    for (uint32_t form = 0; form < sizeof forms / sizeof *forms; form++) {
+        const uint32_t value_bytes = forms[form][1];
+        const uint64_t wanted = value_bytes > 1000 ? (t->quick ? 60 : 200) : t->quick ? 1500 : 20000;
+        universe u = make_universe(forms[form][0], value_bytes, wanted);
+        u.engine = tickets_of(forms[form][2]);
+        run_model(t, &u, value_bytes > 1000 || t->quick ? 24 : 60);
         free_universe(&u);
     }
 }
@@ -447,10 +474,11 @@ TEST(test_rows_keys_with_equal_tags)
 
 /* ---- Room ----------------------------------------------------------------------------------------------- */
 
-TEST(test_rows_full_table_refuses)
+static void check_full_table_refuses(test_run *t, loom_engine engine)
 {
     loom_context *context = make_context(t);
     universe u = make_universe(16, 24, 4000);
+    u.engine = engine;
     loom_map_config config = rows_config(&u, 1000);
     config.growth = 0;
     config.max_load = 0.9;
@@ -482,12 +510,23 @@ TEST(test_rows_full_table_refuses)
     loom_context_destroy(context);
 }
 
+TEST(test_rows_full_table_refuses)
+{
+    check_full_table_refuses(t, LOOM_ENGINE_ROWS);
+}
+
+TEST(test_tickets_full_table_refuses)
+{
+    check_full_table_refuses(t, tickets_of(8));
+}
+
 /* Keys come and go for many times the size of the table. Lookups stay short. */
-TEST(test_rows_churn, .timeout_seconds = 120, .threads = 1)
+static void check_churn(test_run *t, loom_engine engine)
 {
     loom_context *context = make_context(t);
     universe u = make_universe(16, 40, 40000);
-    u.layout = LOOM_LAYOUT_APART;
+    u.engine = engine;
+    u.layout = engine == LOOM_ENGINE_ROWS ? LOOM_LAYOUT_APART : LOOM_LAYOUT_DEFAULT;
     loom_map_config config = rows_config(&u, 12000);
     config.growth = 0;
     config.max_load = 0.9;
@@ -516,22 +555,36 @@ TEST(test_rows_churn, .timeout_seconds = 120, .threads = 1)
     CHECK_EQ(map_size(map), kept);
     check_all(t, map, &u);
     const loom_stats stats = map_stats(map);
-    CHECK(stats.accesses_per_miss < 1.2);
-    CHECK(stats.accesses_per_hit < 1.5);
+    /* Of lines; or of tickets, of which a search passes 10 that are taken for each one that is free. */
+    CHECK(stats.accesses_per_miss < (engine == LOOM_ENGINE_ROWS ? 1.2 : 12));
+    CHECK(stats.accesses_per_hit < (engine == LOOM_ENGINE_ROWS ? 1.5 : 4));
     free_universe(&u);
     loom_map_destroy(map);
     loom_context_destroy(context);
 }
 
+TEST(test_rows_churn, .timeout_seconds = 120, .threads = 1)
+{
+    check_churn(t, LOOM_ENGINE_ROWS);
+}
+
+TEST(test_tickets_churn, .timeout_seconds = 120, .threads = 1)
+{
+    check_churn(t, tickets_of(4));
+}
+
 /* ---- Threads -------------------------------------------------------------------------------------------- */
 
-/* Many rows give values to few keys, by several threads at once. Each value is one of those that were given, and whole.
- */
-TEST(test_rows_equal_keys_leave_whole_values, .every_machine = 1, .timeout_seconds = 120, .threads = 1)
+/* Many rows give values to few keys, by several threads at once. Each value is one of those that were given, and
+ * whole. */
+static void check_equal_keys_leave_whole_values(test_run *t, loom_engine engine)
 {
     enum { ROWS = 1 << 17, DISTINCT = 50, WORDS = 9 };
     loom_context *context = make_context_with(t, 4, 1);
-    const universe shape = {.key_bytes = 24, .value_bytes = WORDS * 8, .layout = LOOM_LAYOUT_APART};
+    const universe shape = {.key_bytes = 24,
+                            .value_bytes = WORDS * 8,
+                            .engine = engine,
+                            .layout = engine == LOOM_ENGINE_ROWS ? LOOM_LAYOUT_APART : LOOM_LAYOUT_DEFAULT};
     loom_map_config config = rows_config(&shape, 1000);
     loom_map *map = make_map_from(context, &config);
     uint64_t(*keys)[3] = test_allocate(ROWS * sizeof *keys), (*values)[WORDS] = test_allocate(ROWS * sizeof *values);
@@ -567,6 +620,16 @@ TEST(test_rows_equal_keys_leave_whole_values, .every_machine = 1, .timeout_secon
     free(found);
     loom_map_destroy(map);
     loom_context_destroy(context);
+}
+
+TEST(test_rows_equal_keys_leave_whole_values, .every_machine = 1, .timeout_seconds = 120, .threads = 1)
+{
+    check_equal_keys_leave_whole_values(t, LOOM_ENGINE_ROWS);
+}
+
+TEST(test_tickets_equal_keys_leave_whole_values, .timeout_seconds = 120, .threads = 1)
+{
+    check_equal_keys_leave_whole_values(t, tickets_of(8));
 }
 
 /* ---- Arguments ------------------------------------------------------------------------------------------ */

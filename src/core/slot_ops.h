@@ -5,6 +5,7 @@
 #include "core/lanes.h"
 #include "core/list_handle.h"
 #include "core/slot_kind.h"
+#include "core/table_slots.h"
 
 /* What an insertion does with a key that is already in the table. */
 typedef enum slot_mode {
@@ -120,6 +121,31 @@ LOOM_LANE uint64_t slot_reserve(int shared, uint64_t *at)
             return old;
         seen = old;
     }
+}
+
+/* The number that an accumulation adds to a value. Without an array every number is 1: counters add up ones. */
+LOOM_LANE uint64_t slot_number_at(uint32_t value_bytes, const void *values, loom__widening widening, uint64_t i)
+{
+    const unsigned char *at = (const unsigned char *)values;
+    if (values == NULL)
+        return 1;
+    if (value_bytes == 8 && widening != LOOM__WIDEN_NOT)
+        return loom__widen(widening, (uint32_t)loom__slot_number(at + i * 4, 4));
+    return loom__slot_number(at + i * value_bytes, value_bytes);
+}
+
+/* Completes a find-or-insert, after the turn that settled it: the found value is that of a new key, or zeros if the key
+ * was refused. Of a key that was there, the turn has read it. value[0] is the address of the given value, value[1] where
+ * the found one goes; 0: nowhere. */
+LOOM_LANE void slot_tell_fetched(uint32_t value_bytes, lane_truth stored, lane_truth refused, const uint64_t *value)
+{
+    unsigned char *to = (unsigned char *)(uintptr_t)value[1];
+    if (to == NULL)
+        return;
+    if (stored)
+        lane_read_bytes(to, (const unsigned char *)(uintptr_t)value[0], value_bytes);
+    else if (refused)
+        memset(to, 0, value_bytes);
 }
 
 #endif

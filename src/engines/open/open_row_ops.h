@@ -196,29 +196,4 @@ LOOM_LANE open_walk open_start_row(loom__slot_kind kind, const loom__open_view *
     return walk;
 }
 
-/* The number that an accumulation adds to a value. Without an array every number is 1: counters add up ones. */
-LOOM_LANE uint64_t open_number_at(const loom__rows_view *rows, const void *values, loom__widening widening, uint64_t i)
-{
-    const unsigned char *at = (const unsigned char *)values;
-    if (values == NULL)
-        return 1;
-    if (rows->value_bytes == 8 && widening != LOOM__WIDEN_NOT)
-        return loom__widen(widening, (uint32_t)loom__slot_number(at + i * 4, 4));
-    return loom__slot_number(at + i * rows->value_bytes, rows->value_bytes);
-}
-
-/* Completes a find-or-insert, after the turn that settled it: the found value is that of a new key, or zeros if the key
- * was refused. Of a key that was there, the turn has read it. `value`: as in open_meet_row. */
-LOOM_LANE void open_tell_fetched(const loom__rows_view *rows, lane_truth stored, lane_truth refused,
-                                 const uint64_t *value)
-{
-    unsigned char *to = (unsigned char *)(uintptr_t)value[1];
-    if (to == NULL)
-        return;
-    if (stored)
-        lane_read_bytes(to, (const unsigned char *)(uintptr_t)value[0], rows->value_bytes);
-    else if (refused)
-        memset(to, 0, rows->value_bytes);
-}
-
 #endif

@@ -17,6 +17,8 @@
  *   engine_strings(view, batch)                   the strings of a batch, or with NULL of any: a loom__cpu_strings; may
  *                                                 be left out: there are none
  *   engine_reset_heap(view)                       empties what lies outside of partitions; optional
+ *   ENGINE_HAS_OWN_SCANS                          optional: the engine has its own reset_totals and retrieve, and needs
+ *                                                 no engine_slots and no engine_reset_state
  *
  * Why insertion by partition: a direct insertion reads and writes one random line of DRAM per key. Insertion by
  * partition first scatters the batch into its partitions (core/split.h), which is a streaming access: a partition's
@@ -110,6 +112,7 @@ static loom_status clear(loom__machine *machine, const void *view, loom_stream s
     return LOOM_OK;
 }
 
+#ifndef ENGINE_HAS_OWN_SCANS
 static loom_status reset_totals(loom__machine *machine, const void *any_view, const loom__totals *totals,
                                 loom_stream stream)
 {
@@ -130,6 +133,7 @@ static loom_status retrieve(loom__machine *machine, const void *view, loom__posi
     loom__cpu_retrieve(((loom__cpu_machine_state *)machine)->pool, &slots, position, keys, values, room, got);
     return LOOM_OK;
 }
+#endif
 
 static void survey_task(void *argument, uint64_t partition)
 {

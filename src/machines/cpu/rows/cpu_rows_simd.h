@@ -403,7 +403,7 @@ LOOM_LANE open_outcome write_turn(loom__slot_kind kind, loom__write op, int shar
         return open_erase_turn(kind, shared, whole_group, view, walk, 1);
     /* Two words, as a string has: the compiler does not know that strings are not combined. */
     const uint64_t number[2] = {
-        op == LOOM__WRITE_COMBINE ? open_number_at(rows, batch->values, batch->widening, index) : 0, 0};
+        op == LOOM__WRITE_COMBINE ? slot_number_at(rows->value_bytes, batch->values, batch->widening, index) : 0, 0};
     uint64_t value[2] = {0, 0}; /* addresses; open_meet_row */
     if (op == LOOM__WRITE_COMBINE)
         value[0] = (uint64_t)(uintptr_t)number;
@@ -417,7 +417,8 @@ LOOM_LANE open_outcome write_turn(loom__slot_kind kind, loom__write op, int shar
     const open_outcome outcome =
         open_insert_turn(kind, mode_of(op), batch->rule, shared, whole_group, view, walk, value, 1, &tells);
     if (op == LOOM__WRITE_FETCH)
-        open_tell_fetched(rows, outcome == OPEN_DONE, outcome == OPEN_NO_ROOM || outcome == OPEN_NO_BYTES, value);
+        slot_tell_fetched(rows->value_bytes, outcome == OPEN_DONE, outcome == OPEN_NO_ROOM || outcome == OPEN_NO_BYTES,
+                          value);
     return outcome;
 }
 

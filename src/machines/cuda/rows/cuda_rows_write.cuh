@@ -427,7 +427,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
         }
         uint64_t value[2] = {0, 0}, number; /* addresses; open_meet_row */
         if (op == OP_COMBINE) {
-            number = active ? open_number_at(&view, batch.values, batch.widening, index) : 0;
+            number = active ? slot_number_at(view.value_bytes, batch.values, batch.widening, index) : 0;
             value[0] = (uint64_t)(uintptr_t)&number;
         } else if (STRINGS && words.empty_values) {
             value[0] = (uint64_t)(uintptr_t)&nothing;
@@ -450,7 +450,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
                                  : answer.outcome == OPEN_ABSENT    ? LOOM_NOT_FOUND
                                                                     : LOOM_FULL;
             if (fetches)
-                open_tell_fetched(&view, answer.outcome == OPEN_DONE,
+                slot_tell_fetched(view.value_bytes, answer.outcome == OPEN_DONE,
                                   answer.outcome == OPEN_NO_ROOM || answer.outcome == OPEN_NO_BYTES, value);
             if (STRINGS && answer.outcome == OPEN_NO_BYTES)
                 refusals.add(open_piece_bytes(&view, walk.key, address_of(batch.values, view.value_bytes, index)));
