@@ -27,6 +27,11 @@ static const table_form rows_forms[] = {MAP_FORMS, {LOOM_TYPE_DEFAULT, 0, 0}};
 /* Rows in host memory: few forms, since the cpu machine does with them what it does with other rows. */
 static const table_form stadium_forms[] = {
     {LOOM_TYPE_MAP, 8, 8}, {LOOM_TYPE_SET, 8, 0}, {LOOM_TYPE_COUNTER, 8, 8}, {LOOM_TYPE_DEFAULT, 0, 0}};
+/* The same algorithms at all widths, as in the rows engine. tests/test_rows_widths.c has others. */
+static const table_form ticket_forms[] = {
+    {LOOM_TYPE_MAP, 4, 4}, {LOOM_TYPE_MAP, 8, 8},     {LOOM_TYPE_MAP, 4, 8},     {LOOM_TYPE_SET, 4, 0},
+    {LOOM_TYPE_SET, 8, 0}, {LOOM_TYPE_COUNTER, 8, 8}, {LOOM_TYPE_COUNTER, 4, 8}, {LOOM_TYPE_DEFAULT, 0, 0},
+};
 /* Filters have keys of all widths. 16 bytes stand for all widths but 4 and 8; tests/test_filter_widths.c has others. */
 static const table_form filter_forms[] = {
     {LOOM_TYPE_FILTER, 4, 0}, {LOOM_TYPE_FILTER, 8, 0}, {LOOM_TYPE_FILTER, 16, 0}, {LOOM_TYPE_DEFAULT, 0, 0}};
@@ -44,6 +49,13 @@ static uint32_t prime_size(uint32_t about)
             return size;
     }
     return 3499;
+}
+
+/* Tables of tickets: a slot has the place of a bucket, and a partition has at least 17. Seven slots make a bucket of an
+ * open table. */
+static uint32_t prime_of_slots(uint32_t about)
+{
+    return prime_size(7 * about < 17 ? 17 : 7 * about);
 }
 
 /* Perfect tables: a stash bucket and a multiple of eight, up to 3497. */
@@ -94,6 +106,15 @@ static const table_case own_cases[] = {
      .golden_map_capacity = 190,
      .golden_set_capacity = 190,
      .since_format_2 = 1},
+    {.name = "tickets",
+     .engine = LOOM_ENGINE_TICKETS,
+     .forms = ticket_forms,
+     .largest_load = 0.95,
+     .partition_size = prime_of_slots,
+     .golden_map_capacity = 190,
+     .golden_set_capacity = 190,
+     .since_format_2 = 1,
+     .cpu_only = 1},
     {.name = "bloom", .engine = LOOM_ENGINE_BLOOM, .forms = filter_forms, .one_access = 1},
 };
 

@@ -1,7 +1,6 @@
 /* Tables of the rows engine, and of the ticket engine, with keys and values of any width, against a plain reference. The
  * tests of every engine run for rows, too, with keys and values of 4 and 8 bytes. */
 #include "engines/open/open_rows.h"
-#include "engines/tickets/tickets.h"
 #include "harness/cuda_driver.h"
 #include "harness/map_fixture.h"
 
@@ -13,7 +12,7 @@
 
 typedef struct universe {
     uint32_t key_bytes, value_bytes;
-    loom_engine engine; /* LOOM_ENGINE_DEFAULT: rows */
+    uint32_t ticket_bits; /* 0: rows */
     loom_layout layout;
     loom_row_place place;
     uint64_t count;
@@ -136,7 +135,8 @@ static loom_map_config rows_config(const universe *u, uint64_t capacity)
     config.key_bytes = u->key_bytes;
     config.value_bytes = u->value_bytes;
     config.type = u->value_bytes > 0 ? LOOM_TYPE_MAP : LOOM_TYPE_SET;
-    config.engine = u->engine != LOOM_ENGINE_DEFAULT ? u->engine : LOOM_ENGINE_ROWS;
+    config.engine = u->ticket_bits != 0 ? LOOM_ENGINE_TICKETS : LOOM_ENGINE_ROWS;
+    config.ticket_bits = u->ticket_bits;
     config.capacity = capacity;
     config.layout = u->layout;
     config.row_place = u->place;
@@ -348,12 +348,6 @@ static const uint32_t all_forms[][3] = {
     {8, 8},    {16, 8},         {16, 8, APART}, {16, 0},  {5, 1, APART},     {12, 4},          {12, 4, APART},
     {32, 128}, {8, 512, APART}, {255, 3},       {256, 0}, {16, 4099, APART}, {256, 65536}};
 
-/* The tables whose keys may have any width: rows, and tickets of 1, 2, 4 and 8 bits (test_tickets.c). */
-static loom_engine tickets_of(uint32_t bits)
-{
-    return (loom_engine)(LOOM__ENGINE_TICKETS + bits % 8);
-}
-
 static void run_model(test_run *t, universe *u, uint32_t steps)
 {
     loom_context *context = make_context(t);
@@ -394,7 +388,8 @@ TEST(test_tickets_model_of_any_width, .timeout_seconds = 240, .threads = 1, .lon
         const uint32_t value_bytes = forms[form][1];
         const uint64_t wanted = value_bytes > 1000 ? (t->quick ? 60 : 200) : t->quick ? 1500 : 20000;
         universe u = make_universe(forms[form][0], value_bytes, wanted);
-        u.engine = tickets_of(forms[form][2]);
+        u.ticket_bits = forms[form][2];
+        u.place = (loom_row_place)random_below(&t->random, 2);
         run_model(t, &u, value_bytes > 1000 || t->quick ? 24 : 60);
         free_universe(&u);
     }
@@ -474,11 +469,11 @@ TEST(test_rows_keys_with_equal_tags)
 
 /* ---- Room ----------------------------------------------------------------------------------------------- */
 
-static void check_full_table_refuses(test_run *t, loom_engine engine)
+static void check_full_table_refuses(test_run *t, uint32_t ticket_bits)
 {
     loom_context *context = make_context(t);
     universe u = make_universe(16, 24, 4000);
-    u.engine = engine;
+    u.ticket_bits = ticket_bits;
     loom_map_config config = rows_config(&u, 1000);
     config.growth = 0;
     config.max_load = 0.9;
@@ -512,21 +507,21 @@ static void check_full_table_refuses(test_run *t, loom_engine engine)
 
 TEST(test_rows_full_table_refuses)
 {
-    check_full_table_refuses(t, LOOM_ENGINE_ROWS);
+    check_full_table_refuses(t, 0);
 }
 
 TEST(test_tickets_full_table_refuses)
 {
-    check_full_table_refuses(t, tickets_of(8));
+    check_full_table_refuses(t, 8);
 }
 
 /* Keys come and go for many times the size of the table. Lookups stay short. */
-static void check_churn(test_run *t, loom_engine engine)
+static void check_churn(test_run *t, uint32_t ticket_bits)
 {
     loom_context *context = make_context(t);
     universe u = make_universe(16, 40, 40000);
-    u.engine = engine;
-    u.layout = engine == LOOM_ENGINE_ROWS ? LOOM_LAYOUT_APART : LOOM_LAYOUT_DEFAULT;
+    u.ticket_bits = ticket_bits;
+    u.layout = ticket_bits == 0 ? LOOM_LAYOUT_APART : LOOM_LAYOUT_DEFAULT;
     loom_map_config config = rows_config(&u, 12000);
     config.growth = 0;
     config.max_load = 0.9;
@@ -556,8 +551,8 @@ static void check_churn(test_run *t, loom_engine engine)
     check_all(t, map, &u);
     const loom_stats stats = map_stats(map);
     /* Of lines; or of tickets, of which a search passes 10 that are taken for each one that is free. */
-    CHECK(stats.accesses_per_miss < (engine == LOOM_ENGINE_ROWS ? 1.2 : 12));
-    CHECK(stats.accesses_per_hit < (engine == LOOM_ENGINE_ROWS ? 1.5 : 4));
+    CHECK(stats.accesses_per_miss < (ticket_bits == 0 ? 1.2 : 12));
+    CHECK(stats.accesses_per_hit < (ticket_bits == 0 ? 1.5 : 4));
     free_universe(&u);
     loom_map_destroy(map);
     loom_context_destroy(context);
@@ -565,26 +560,26 @@ static void check_churn(test_run *t, loom_engine engine)
 
 TEST(test_rows_churn, .timeout_seconds = 120, .threads = 1)
 {
-    check_churn(t, LOOM_ENGINE_ROWS);
+    check_churn(t, 0);
 }
 
 TEST(test_tickets_churn, .timeout_seconds = 120, .threads = 1)
 {
-    check_churn(t, tickets_of(4));
+    check_churn(t, 4);
 }
 
 /* ---- Threads -------------------------------------------------------------------------------------------- */
 
 /* Many rows give values to few keys, by several threads at once. Each value is one of those that were given, and
  * whole. */
-static void check_equal_keys_leave_whole_values(test_run *t, loom_engine engine)
+static void check_equal_keys_leave_whole_values(test_run *t, uint32_t ticket_bits)
 {
     enum { ROWS = 1 << 17, DISTINCT = 50, WORDS = 9 };
     loom_context *context = make_context_with(t, 4, 1);
     const universe shape = {.key_bytes = 24,
                             .value_bytes = WORDS * 8,
-                            .engine = engine,
-                            .layout = engine == LOOM_ENGINE_ROWS ? LOOM_LAYOUT_APART : LOOM_LAYOUT_DEFAULT};
+                            .ticket_bits = ticket_bits,
+                            .layout = ticket_bits == 0 ? LOOM_LAYOUT_APART : LOOM_LAYOUT_DEFAULT};
     loom_map_config config = rows_config(&shape, 1000);
     loom_map *map = make_map_from(context, &config);
     uint64_t(*keys)[3] = test_allocate(ROWS * sizeof *keys), (*values)[WORDS] = test_allocate(ROWS * sizeof *values);
@@ -624,12 +619,12 @@ static void check_equal_keys_leave_whole_values(test_run *t, loom_engine engine)
 
 TEST(test_rows_equal_keys_leave_whole_values, .every_machine = 1, .timeout_seconds = 120, .threads = 1)
 {
-    check_equal_keys_leave_whole_values(t, LOOM_ENGINE_ROWS);
+    check_equal_keys_leave_whole_values(t, 0);
 }
 
 TEST(test_tickets_equal_keys_leave_whole_values, .timeout_seconds = 120, .threads = 1)
 {
-    check_equal_keys_leave_whole_values(t, tickets_of(8));
+    check_equal_keys_leave_whole_values(t, 8);
 }
 
 /* ---- Arguments ------------------------------------------------------------------------------------------ */

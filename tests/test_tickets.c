@@ -1,75 +1,36 @@
-/* Adds the ticket engine, which has no public name yet, to the engines of this program, once for each size of a ticket;
- * and tickets of 8 bits to the list of cases, so that test_cases_agree_with_reference runs for them. The models of
- * test_rows_widths.c run for all of them. Here: what they do not reach. */
-#include "engines/tickets/tickets.h"
+/* What only tables of the tickets engine have: sizes of tickets, loads up to 1, retired tickets, boards that may lie. The
+ * tests of every engine and the models of test_rows_widths.c run for them, too. */
 #include "harness/file_surgery.h"
 #include "harness/map_model.h"
 #include "harness/saved_table.h"
-#include "machines/cpu/tickets/cpu_tickets.h"
 
-/* ---- the engines ---- */
+#include <string.h>
 
-static const table_form ticket_forms[] = {
-    {LOOM_TYPE_MAP, 4, 4}, {LOOM_TYPE_MAP, 8, 8},     {LOOM_TYPE_MAP, 4, 8},     {LOOM_TYPE_SET, 4, 0},
-    {LOOM_TYPE_SET, 8, 0}, {LOOM_TYPE_COUNTER, 8, 8}, {LOOM_TYPE_COUNTER, 4, 8}, {LOOM_TYPE_DEFAULT, 0, 0},
-};
-static const table_case ticket_case = {.name = "tickets",
-                                       .engine = LOOM__ENGINE_TICKETS,
-                                       .forms = ticket_forms,
-                                       .largest_load = 0.95,
-                                       .cpu_only = 1,
-                                       .partial = 1};
-
-static const void *kernels_on(const loom__machine *machine)
+static loom_map_config ticket_config(test_run *t, uint32_t bits, uint64_t capacity)
 {
-    return machine->ops->id == LOOM_MACHINE_CPU ? &loom__cpu_tickets_kernels : NULL;
-}
-
-#define CHOOSE(bits)                                                                                    \
-    static loom_status choose_##bits(loom__machine *machine, const void *config, loom__description *is) \
-    {                                                                                                   \
-        (void)machine;                                                                                  \
-        return loom__tickets_choose(config, bits, is);                                                  \
-    }
-CHOOSE(1)
-CHOOSE(2)
-CHOOSE(4)
-#undef CHOOSE
-
-static loom__engine narrow[3];
-
-/* Engine LOOM__ENGINE_TICKETS + bits, for fewer than 8 bits. */
-__attribute__((constructor)) static void add_tickets(void)
-{
-    static loom_status (*const choose[])(loom__machine *, const void *, loom__description *) = {choose_1, choose_2,
-                                                                                                choose_4};
-    loom__engine_register(&loom__tickets_engine);
-    for (uint32_t i = 0; i < 3; i++) {
-        narrow[i] = loom__tickets_engine;
-        narrow[i].id = (loom_engine)(LOOM__ENGINE_TICKETS + (1 << i));
-        narrow[i].choose = choose[i];
-        narrow[i].kernels = kernels_on;
-        loom__engine_register(&narrow[i]);
-    }
-    table_case_add(&ticket_case);
-}
-
-/* ---- tests ---- */
-
-static loom_map_config ticket_config(test_run *t, loom_engine engine, uint64_t capacity)
-{
-    t->engine = engine;
     loom_map_config config = make_config(t, capacity);
-    config.engine = engine;
+    config.engine = LOOM_ENGINE_TICKETS;
+    config.ticket_bits = bits;
     return config;
 }
 
-/* A table grows by the steps of the core: the engine has no code for it. */
+static loom_map_config config_of(loom_map *map)
+{
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    CHECK_OK(loom_map_get_config(map, &config));
+    return config;
+}
+
+static const uint32_t sizes[] = {1, 2, 4, 8};
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+/* A table grows by the steps of the core: the engine has no code for it. It keeps the size of tickets, and so does a
+ * file. */
 TEST_EACH_KIND(test_tickets_grow, .cpu_only = 1)
 {
     loom_context *context = make_context(t);
-    for (uint32_t bits = 0; bits < 8; bits = bits == 0 ? 1 : 2 * bits) {
-        loom_map_config config = ticket_config(t, (loom_engine)(LOOM__ENGINE_TICKETS + bits), 10);
+    for (int i = 0; i < SIZES; i++) {
+        loom_map_config config = ticket_config(t, sizes[i], 10);
         config.growth = 2;
         loom_map *map = make_map_from(context, &config);
         batch b = make_batch(t, t->quick ? 20000 : 200000);
@@ -78,6 +39,7 @@ TEST_EACH_KIND(test_tickets_grow, .cpu_only = 1)
         check_contents(map, &b);
         checked_verify(map);
         CHECK_GE(map_stats(map).capacity, b.n);
+        CHECK_EQ(config_of(map).ticket_bits, sizes[i]);
         free_batch(&b);
         loom_map_destroy(map);
     }
@@ -103,7 +65,7 @@ TEST_EACH_KIND(test_tickets_upkeep_frees_retired_tickets, .cpu_only = 1)
 {
     enum { KEYS = 4000, SOME = 300, FEW = 400 };
     loom_context *context = make_context(t);
-    loom_map_config config = ticket_config(t, LOOM__ENGINE_TICKETS, KEYS);
+    loom_map_config config = ticket_config(t, 0, KEYS);
     config.max_load = 0.95;
     loom_map *map = make_map_from(context, &config);
     batch b = make_batch(t, KEYS);
@@ -124,7 +86,7 @@ TEST_EACH_KIND(test_tickets_upkeep_frees_retired_tickets, .cpu_only = 1)
 /* All checksums are right, but tickets say what is not so: the survey finds it. */
 TEST_EACH_KIND(test_tickets_damaged_boards_are_refused, .cpu_only = 1)
 {
-    t->engine = LOOM__ENGINE_TICKETS;
+    t->engine = LOOM_ENGINE_TICKETS;
     saved_table s = saved_make(t, 1000, 900);
     unsigned char *board = surgery_partition(s.file, s.bytes, 0);
     CHECK(board != NULL);
@@ -141,4 +103,92 @@ TEST_EACH_KIND(test_tickets_damaged_boards_are_refused, .cpu_only = 1)
     surgery_sign(s.file, s.bytes);
     saved_check_load(&s, s.file, s.bytes, LOOM_OK, LOOM_OK);
     saved_free(&s);
+}
+
+/* Gives a table more keys than it has slots. Stores some, and answers for all of them. */
+static loom_result overfill(test_run *t, loom_map *map, uint64_t salt, uint64_t n)
+{
+    batch b = make_batch(t, n);
+    fill_distinct(&b, salt, 0);
+    const loom_result told = checked_insert(map, &b, LOOM_KEEP);
+    CHECK_EQ(told.ok + told.full, n);
+    checked_verify(map);
+    batch seen = copy_batch(&b);
+    CHECK_EQ(checked_contains(map, &seen).ok, told.ok);
+    for (uint64_t i = 0; i < n; i++)
+        CHECK_EQ(seen.found[i], b.status[i] == LOOM_OK);
+    free_batch(&seen);
+    free_batch(&b);
+    return told;
+}
+
+/* Beyond the capacity, keys are taken as long as they find a ticket within their reach. In partitions that are no
+ * larger, every probe sequence visits all slots: a key is refused only when its whole partition is taken. */
+TEST_EACH_KIND(test_tickets_full_to_the_last_slot, .cpu_only = 1)
+{
+    enum { SLOTS = 1009 };
+    loom_context *context = make_context(t);
+    for (int i = 0; i < SIZES; i++) {
+        loom_map_config config = ticket_config(t, sizes[i], SLOTS / 2);
+        config.max_load = 0.5;
+        config.buckets_per_partition = SLOTS;
+        loom_map *map = make_map_from(context, &config);
+        const loom_stats empty = map_stats(map);
+        CHECK_EQ(empty.slots, empty.partitions * SLOTS);
+        CHECK_EQ(overfill(t, map, random_u64(&t->random), 3 * empty.slots).ok, empty.slots);
+        CHECK_LE(map_stats(map).longest_chain, SLOTS);
+        CHECK(map_stats(map).load == 1);
+        loom_map_destroy(map);
+    }
+    loom_context_destroy(context);
+}
+
+/* In larger partitions the reach of insertions ends before all slots are taken, far beyond any promised load. */
+TEST_EACH_KIND(test_tickets_full_within_reach, .cpu_only = 1)
+{
+    enum { SLOTS = 20011 };
+    loom_context *context = make_context(t);
+    loom_map_config config = ticket_config(t, 8, SLOTS / 2);
+    config.max_load = 0.5;
+    config.buckets_per_partition = SLOTS;
+    loom_map *map = make_map_from(context, &config);
+    const loom_stats empty = map_stats(map);
+    const loom_result told = overfill(t, map, random_u64(&t->random), empty.slots + empty.slots / 20);
+    CHECK(told.ok > 0.985 * (double)empty.slots && told.ok < empty.slots);
+    CHECK_LE(map_stats(map).longest_chain, 1024);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
+TEST(test_tickets_config)
+{
+    loom_context *context = make_context(t);
+    loom_map *map = NULL;
+    loom_map_config config = ticket_config(t, 0, 1000);
+    config.row_place = LOOM_ROWS_IN_HOST_MEMORY;
+    map = make_map_from(context, &config);
+    CHECK_EQ(config_of(map).ticket_bits, 8);
+    CHECK_EQ(config_of(map).row_place, LOOM_ROWS_IN_HOST_MEMORY);
+    CHECK_EQ(config_of(map).engine, LOOM_ENGINE_TICKETS);
+    CHECK(map_stats(map).host_bytes > 1000 * 16);
+    loom_map_destroy(map);
+    for (uint32_t bits = 3; bits < 20; bits = bits == 3 ? 5 : bits + 4) { /* 3, 5, 9, 13, 17 */
+        config.ticket_bits = bits;
+        CHECK_EQ(loom_map_create(context, &config, &map), LOOM_INVALID_ARGUMENT);
+        CHECK(strstr(loom_last_error(), "ticket_bits") != NULL);
+    }
+    config = ticket_config(t, 4, 1000);
+    config.engine = LOOM_ENGINE_ROWS;
+    CHECK_EQ(loom_map_create(context, &config, &map), LOOM_INVALID_ARGUMENT);
+    CHECK(strstr(loom_last_error(), "LOOM_ENGINE_TICKETS") != NULL);
+    config = ticket_config(t, 4, 1000);
+    config.key_bytes = LOOM_VARIABLE;
+    CHECK_EQ(loom_map_create(context, &config, &map), LOOM_UNSUPPORTED);
+    config = ticket_config(t, 4, 1000);
+    config.buckets_per_partition = 1000; /* not a prime */
+    CHECK_EQ(loom_map_create(context, &config, &map), LOOM_INVALID_ARGUMENT);
+    config.buckets_per_partition = 0;
+    config.row_place = (loom_row_place)2;
+    CHECK_EQ(loom_map_create(context, &config, &map), LOOM_INVALID_ARGUMENT);
+    loom_context_destroy(context);
 }

@@ -82,17 +82,20 @@ extern "C" {
 
 typedef struct loom_map_config {
     size_t struct_size; /* set by LOOM_MAP_CONFIG_INIT */
-    /* 4 or 8; rows: 1 to 256, or LOOM_VARIABLE; multimaps: 1 to 256; no default */
+    /* 4 or 8; rows: 1 to 256, or LOOM_VARIABLE; tickets, multimaps: 1 to 256; no default */
     uint32_t key_bytes;
-    /* 4 or 8; rows: 1 to 65536, or LOOM_VARIABLE; multimaps: 1 to 65536; no default; 0 for sets */
+    /* 4 or 8; rows: 1 to 65536, or LOOM_VARIABLE; tickets, multimaps: 1 to 65536; no default; 0 for
+     * sets */
     uint32_t value_bytes;
     uint64_t capacity;  /* keys that the table must be able to hold; 0 is fine */
     double max_load;    /* most capacity / slots: 0.01 to 0.95; 0: 0.8 (memory_limit) */
     loom_engine engine; /* LOOM_ENGINE_DEFAULT: open, or rows for widths that open does not have */
     /* 0; or 1: open maps, sets and counters, on machines with LOOM_FEATURE_CONCURRENT_READS */
     uint32_t concurrent_reads;
-    uint32_t buckets_per_partition; /* 0: chosen. open, rows: prime, to 3499; perfect: 9, 17, ... 3497 */
-    loom_type type;                 /* LOOM_TYPE_DEFAULT: a map */
+    /* 0: chosen. open, rows: prime, to 3499; perfect: 9, 17, ... 3497; tickets: slots, a prime from
+     * 17 to 65521 */
+    uint32_t buckets_per_partition;
+    loom_type type; /* LOOM_TYPE_DEFAULT: a map */
 
     /* Above 1, up to 16: a table that would exceed its capacity grows to at least this many times
      * its capacity (loom_map_reserve). 0: a full table refuses keys. LOOM_MAP_CONFIG_INIT sets 2.
@@ -144,18 +147,24 @@ typedef struct loom_map_config {
      * and a table keeps it when it grows. Sets, and other engines: 0. */
     loom_layout layout;
 
-    /* Tables of the rows engine, which this field makes the default: rows where the machine works,
-     * or in host memory. A file stores it, and a table keeps it when it grows. On the cuda machine
-     * calls with 32,768 keys or more may then wait, with a result too, and writes of so many run
-     * alone (docs/guide.md, "Rows in host memory"). On the cpu machine it changes nothing but what
-     * counts as host_bytes. Multimaps, and other engines: 0. */
+    /* Tables of the rows engine, which this field makes the default, and of the tickets engine: rows
+     * where the machine works, or in host memory. A file stores it, and a table keeps it when it
+     * grows. On the cuda machine calls with 32,768 keys or more may then wait, with a result too, and
+     * writes of so many run alone (docs/guide.md, "Rows in host memory"). On the cpu machine it
+     * changes nothing but what counts as host_bytes. Multimaps, and other engines: 0. */
     loom_row_place row_place;
+
+    /* Tables of the tickets engine: bits of a ticket, 1, 2, 4 or 8, beside its access bit. One says
+     * whether a slot is taken, the others are of the key's hash: more of them mean fewer rows of
+     * other keys that a lookup reads. 0: 8. A file stores it, and a table keeps it when it grows.
+     * Other engines: 0. */
+    uint32_t ticket_bits;
 } loom_map_config;
 
 #define LOOM_MAP_CONFIG_INIT                                                                                       \
     {                                                                                                              \
         sizeof(loom_map_config), 0, 0, 0, 0.0, LOOM_ENGINE_DEFAULT, 0, 0, LOOM_TYPE_DEFAULT, 2.0, 0, 0.0, 0, 0, 0, \
-            0.0, 0, 0, 0, LOOM_LAYOUT_DEFAULT, LOOM_ROWS_ON_DEVICE                                                 \
+            0.0, 0, 0, 0, LOOM_LAYOUT_DEFAULT, LOOM_ROWS_ON_DEVICE, 0                                              \
     }
 
 /* Tells how much memory loom_map_create(config) and builds will take.

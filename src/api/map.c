@@ -41,9 +41,12 @@ static loom_status check_options(loom_context *context, const loom__engine *engi
         (int)config->layout);
     RETURN_ERROR_IF(config->row_place != LOOM_ROWS_ON_DEVICE && !(engine->options & LOOM__OPTION_ROW_PLACE),
                     LOOM_INVALID_ARGUMENT,
-                    "row_place = %d: only maps, sets and counters of the rows engine (LOOM_ENGINE_ROWS) have rows that "
-                    "may lie in host memory; set 0, or use that engine",
+                    "row_place = %d: only maps, sets and counters of the engines rows and tickets (LOOM_ENGINE_ROWS, "
+                    "LOOM_ENGINE_TICKETS) have rows that may lie in host memory; set 0, or use one of these engines",
                     (int)config->row_place);
+    RETURN_ERROR_IF(config->ticket_bits != 0 && !(engine->options & LOOM__OPTION_TICKETS), LOOM_INVALID_ARGUMENT,
+                    "ticket_bits = %u: tables of the %s engine have no tickets; set 0, or use LOOM_ENGINE_TICKETS",
+                    config->ticket_bits, engine->name);
     RETURN_ERROR_IF((config->first_bucket != 0 || config->bucket_growth != 0) &&
                         !(engine->options & LOOM__OPTION_BUCKETS),
                     LOOM_INVALID_ARGUMENT,

@@ -20,11 +20,12 @@ typedef struct loom__description loom__description;
 enum {
     LOOM__OPTION_CONCURRENT_READS = 1,
     LOOM__OPTION_KEYS_PER_CELL = 2,
-    LOOM__OPTION_LISTS = 4,     /* values, and most_values_per_key */
-    LOOM__OPTION_BUCKETS = 8,   /* first_bucket, and bucket_growth */
-    LOOM__OPTION_STRINGS = 16,  /* LOOM_VARIABLE, string_bytes, most_key_bytes and most_value_bytes */
-    LOOM__OPTION_LAYOUT = 32,   /* layout */
-    LOOM__OPTION_ROW_PLACE = 64 /* row_place */
+    LOOM__OPTION_LISTS = 4,      /* values, and most_values_per_key */
+    LOOM__OPTION_BUCKETS = 8,    /* first_bucket, and bucket_growth */
+    LOOM__OPTION_STRINGS = 16,   /* LOOM_VARIABLE, string_bytes, most_key_bytes and most_value_bytes */
+    LOOM__OPTION_LAYOUT = 32,    /* layout */
+    LOOM__OPTION_ROW_PLACE = 64, /* row_place */
+    LOOM__OPTION_TICKETS = 128   /* ticket_bits */
 };
 
 typedef struct loom__filter_engine loom__filter_engine;

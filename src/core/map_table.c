@@ -124,9 +124,9 @@ loom__room loom__map_table_room(const loom__table *table)
 loom_map_config loom__map_table_config(const loom__table *table, loom__room room)
 {
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
-    if (table->engine->options &
-        (LOOM__OPTION_LISTS | LOOM__OPTION_STRINGS | LOOM__OPTION_LAYOUT | LOOM__OPTION_ROW_PLACE))
-        table->engine->tell_config(table, &config); /* most_values_per_key; most_…_bytes; layout; row_place */
+    if (table->engine->options & (LOOM__OPTION_LISTS | LOOM__OPTION_STRINGS | LOOM__OPTION_LAYOUT |
+                                  LOOM__OPTION_ROW_PLACE | LOOM__OPTION_TICKETS))
+        table->engine->tell_config(table, &config); /* what the new table keeps: layout, row_place, and so on */
     config.key_bytes = table->is.key_bytes;
     config.value_bytes = table->is.value_bytes;
     config.max_load = table->is.max_load;

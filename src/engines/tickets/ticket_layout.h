@@ -25,7 +25,8 @@ enum {
     TICKET_ACCESS = 2,
     TICKET_STATE = TICKET_AVAILABLE | TICKET_ACCESS,
     TICKET_INFO_SHIFT = 2,
-    TICKET_NEAR = 16 /* a search asks for the depth of its partition from here on */
+    TICKET_NEAR = 16,   /* a search asks for the depth of its partition from here on */
+    TICKET_REACH = 1024 /* tickets that an insertion looks at before it refuses a key */
 };
 
 /* The table as the algorithms see it. */
@@ -34,6 +35,7 @@ typedef struct loom__ticket_view {
     uint64_t partition_words; /* from one partition to the next */
     uint32_t partitions;
     uint32_t slots;    /* rows of a partition; a prime below 2^16 */
+    uint32_t reach;    /* TICKET_REACH, or all slots */
     uint32_t field;    /* bits of a ticket with its access bit: 2, 3, 5 or 9 */
     uint32_t per_word; /* tickets of a word */
     uint32_t over;     /* 2^32 / per_word, rounded up */
@@ -50,6 +52,7 @@ typedef struct loom__ticket_view {
 LOOM_BOTH void ticket_set_board(loom__ticket_view *view, uint32_t ticket_bits, uint32_t slots)
 {
     view->slots = slots;
+    view->reach = slots < TICKET_REACH ? slots : TICKET_REACH;
     view->field = ticket_bits + 1;
     view->per_word = 64 / view->field;
     view->over = (uint32_t)((((uint64_t)1 << 32) + view->per_word - 1) / view->per_word);

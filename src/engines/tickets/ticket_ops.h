@@ -10,6 +10,8 @@
  *     were passed on from it.
  *   - A ticket is claimed, and gets its info, by one compare-and-swap.
  *   - Probe sequences stay in a partition, and a search ends at the depth of the partition's deepest key.
+ *   - An insertion looks at TICKET_REACH tickets at most, so that a full table refuses keys at a bounded price. All of
+ *     them are taken with a probability of load ^ 1024: 10^-23 at load 0.95, 10^-9 at 0.98.
  *
  * Invariants, between calls:
  *   T1  A key lies in its own partition, on its probe sequence, at most once.
@@ -67,7 +69,7 @@ typedef enum ticket_outcome {
     TICKET_DONE,      /* found, stored as new, updated or erased */
     TICKET_WAS_THERE, /* insert: the key existed */
     TICKET_NOT_THERE, /* find, update, erase: the key is not in the table */
-    TICKET_NO_ROOM    /* insert: no ticket of the partition is available */
+    TICKET_NO_ROOM    /* insert: no ticket within reach is available */
 } ticket_outcome;
 
 /* One key on its probe sequence. */
@@ -131,7 +133,7 @@ LOOM_LANE lane_truth ticket_same_key(int shared, const loom__ticket_view *view, 
     return lane_same_bytes(ticket_row(view, walk->partition, walk->slot).key, walk->key, view->key_bytes);
 }
 
-/* Whether the search for a key ends here: no key lies deeper (T3). */
+/* Whether the search for a key ends here: no key lies deeper (T3), or all slots were seen. */
 LOOM_LANE lane_truth ticket_is_deepest(const loom__ticket_view *view, const ticket_walk *walk)
 {
     return walk->depth + 1 >= view->slots ||
@@ -252,7 +254,8 @@ LOOM_LANE ticket_outcome ticket_insert_turn(slot_mode mode, loom__combine_rule r
         walk->open_depth = walk->depth;
     }
     const int was_open = walk->open_slot != TICKET_NO_SLOT;
-    if (!is_free && walk->depth + 1 < view->slots && !(was_open && ticket_is_deepest(view, walk))) {
+    const int may_end = was_open || walk->depth + 1 >= view->reach;
+    if (!is_free && !(may_end && ticket_is_deepest(view, walk))) {
         ticket_advance(view, walk);
         return TICKET_GO_ON;
     }

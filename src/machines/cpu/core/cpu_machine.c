@@ -195,7 +195,7 @@ static const void *kernels(const loom__machine *machine, uint32_t engine)
     return engine == LOOM_ENGINE_OPEN                                     ? (const void *)&loom__cpu_open_kernels
            : engine == LOOM_ENGINE_PERFECT                                ? (const void *)&loom__cpu_perfect_kernels
            : engine == LOOM_ENGINE_ROWS                                   ? (const void *)&loom__cpu_rows_kernels
-           : engine == LOOM__ENGINE_TICKETS                               ? (const void *)&loom__cpu_tickets_kernels
+           : engine == LOOM_ENGINE_TICKETS                                ? (const void *)&loom__cpu_tickets_kernels
            : engine == LOOM_ENGINE_BLOOM                                  ? (const void *)&loom__cpu_filter_kernels
            : engine == LOOM__KERNELS_MULTI || engine == LOOM_ENGINE_CHAIN ? (const void *)&loom__cpu_multi_kernels
                                                                           : NULL;
