@@ -74,6 +74,13 @@ void bench_note_run(const bench_session *session, bench_row *row, uint64_t queri
     note_core_share(&session->info, row, cores);
 }
 
+void bench_note_calls(const bench_session *session, bench_row *row, uint64_t calls, double seconds)
+{
+    row->call_us = seconds * 1e6 / (double)calls;
+    if (session->options->given & BENCH_USES_BATCH)
+        bench_row_note(row, "%" PRIu64 " call%s of %.2f µs", calls, calls == 1 ? "" : "s", row->call_us);
+}
+
 /* Cases have defaults of their own. An engine that only another case has is ignored. */
 static void run_case(bench_session *session, const bench_options *asked, const bench_case *named)
 {

@@ -56,6 +56,9 @@ double bench_limit_rate(bench_session *session, loom_limit_kind kind, uint32_t a
  *   cores     busy on average in the timed repetitions */
 void bench_note_run(const bench_session *session, bench_row *row, uint64_t queries, double cores);
 
+/* Sets row->call_us, and notes it with --batch: `calls` took so many seconds. */
+void bench_note_calls(const bench_session *session, bench_row *row, uint64_t calls, double seconds);
+
 extern const bench_case bench_case_limits;
 extern const bench_case bench_case_map;
 extern const bench_case bench_case_perfect;

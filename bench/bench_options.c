@@ -206,14 +206,16 @@ static void add_name(names *list, const char *name)
         list->at[list->count++] = name;
 }
 
+enum { NAMES_BYTES = 160 };
+
 /* "map", "map and perfect", "limits, map and perfect" */
-static const char *write_names(const names *list, const char *last, char text[128])
+static const char *write_names(const names *list, const char *last, char text[NAMES_BYTES])
 {
     size_t used = 0;
     text[0] = 0;
-    for (size_t i = 0; i < list->count && used < 128; i++) {
+    for (size_t i = 0; i < list->count && used < NAMES_BYTES; i++) {
         const char *before = i == 0 ? "" : i + 1 < list->count ? ", " : last;
-        used += (size_t)snprintf(text + used, 128 - used, "%s%s", before, list->at[i]);
+        used += (size_t)snprintf(text + used, NAMES_BYTES - used, "%s%s", before, list->at[i]);
     }
     return text;
 }
@@ -222,7 +224,7 @@ static const char *write_names(const names *list, const char *last, char text[12
 static bool check_cases_use(const bench_options *options, uint32_t given, char error[256])
 {
     names unfit = {.count = 0}, fit = {.count = 0};
-    char unfit_text[128], fit_text[128];
+    char unfit_text[NAMES_BYTES], fit_text[NAMES_BYTES];
     for (size_t i = 0; i < options->case_count; i++) {
         given &= ~usable_by(options->cases[i]);
         add_name(&unfit, options->cases[i]->name);
@@ -259,7 +261,7 @@ static void find_ops_that_use(const bench_options *options, uint32_t bit, names 
 static bool check_operations_use(const bench_options *options, uint32_t given, char error[256])
 {
     names ops = {.count = 0};
-    char text[128];
+    char text[NAMES_BYTES];
     uint32_t set_by_sweep = 0;
     for (size_t i = 0; i < options->case_count; i++) {
         given &= ~used_by(options->cases[i], options);
@@ -323,7 +325,7 @@ static bool check_ops(const bench_options *options, char error[256])
 static bool check_engine(const bench_options *options, char error[256])
 {
     names unfit = {.count = 0};
-    char text[128];
+    char text[NAMES_BYTES];
     if (options->engine == LOOM_ENGINE_DEFAULT)
         return true;
     for (size_t i = 0; i < options->case_count; i++) {
@@ -373,7 +375,7 @@ bool bench_options_wants(const bench_options *options, const char *op)
 static bool check_width(const bench_options *options, uint32_t bit, uint32_t width, char error[256])
 {
     names unfit = {.count = 0}, fit = {.count = 0};
-    char unfit_text[128], fit_text[128];
+    char unfit_text[NAMES_BYTES], fit_text[NAMES_BYTES];
     for (size_t i = 0; i < options->case_count && width != 4 && width != 8; i++)
         if ((usable_by(options->cases[i]) & bit) && !(options->cases[i]->any_width & bit))
             add_name(&unfit, options->cases[i]->name);

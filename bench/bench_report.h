@@ -70,6 +70,7 @@ typedef struct bench_row {
     double bucket_growth;
 
     double bytes_per_entry; /* the case `widths`: memory of the table / keys; printed in the note */
+    double call_us;         /* microseconds per call, on average; printed in the note with --batch */
 
     char note[192]; /* printed only: no column of the files */
 } bench_row;

@@ -127,6 +127,7 @@ static void note_contents(map_bench *bench, const map_op *op, bench_row *row)
 static loom_status run_op(map_bench *bench, const map_op *op)
 {
     bench->clock = (bench_clock){0};
+    bench->calls = op->traits & MAP_OP_WHOLE ? 1 : 0;
     if (op->run)
         return op->run(bench);
     bench_clock_start(&bench->clock);
@@ -266,6 +267,7 @@ static void measure(map_bench *bench, const map_op *op, double hit, const loom_s
     if (!isnan(seconds)) {
         const double bytes = op->bytes(bench, row.accesses);
         row.mops = (double)bench->operations / seconds * 1e-6;
+        bench_note_calls(session, &row, bench->calls, seconds);
         row.gbps = bytes / seconds * 1e-9;
         if (op->limit == MAP_LIMIT_COPY) {
             row.limit = limits.copy * 1e-9;

@@ -49,6 +49,7 @@ typedef struct map_bench {
     uint64_t count;
     uint64_t operations;   /* per repetition; mostly one for each key of the input */
     uint64_t longest_call; /* keys of the longest call, unless --batch is less */
+    uint64_t calls;        /* timed ones of this repetition */
     uint8_t *marked;       /* [n] bit r: the index is in the input, with its value of round r */
     uint64_t distinct;     /* how many indices are marked */
     uint64_t inserted;     /* apply_apart: rows of the input that are inserted, which come first */

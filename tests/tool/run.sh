@@ -294,14 +294,14 @@ unused_by_ops batch_of_filter --batch 'insert or contains' filter --batch 5 --op
 unused_by_ops sweep --queries find perfect --sweep --queries 50 --ops insert
 for option in --batch=5 --wait=last; do
     unused_by_ops "${option//[-=]/_}" "${option%=*}" \
-        'insert, find_or_insert, apply, accumulate, count, update, overwrite, find, erase, churn or grow_from' \
+        'insert, find_or_insert, apply, accumulate, count, update, overwrite, find, erase, insert_more, churn or grow_from' \
         map "$option" --ops build,grow
 done
 for option in --skew=1 --hot=0.5; do
     unused_by_ops "${option//[-=.]/_}_of_set" "${option%=*}" 'build, build_ways, insert, find, erase or churn' \
         map --type set "$option" --ops grow,extend
 done
-runs tool_used_more map --more 0.5 --ops insert_more
+runs tool_used_more map --more 0.5 --batch 5 --wait last --ops insert_more
 runs tool_used_apply map --batch 7 --ops apply
 runs tool_used_from map --from 0,0.5 --ops grow_from
 runs tool_used_hit_of_churn map --hit 50 --ops churn
@@ -374,12 +374,22 @@ cells() {
 are() { [[ $(cells "$1" | sort -u | paste -sd' ') = "$2" ]]; } # COLUMN VALUES: those that are there, each once
 
 # Skewed keys have no limits: measuring them would take longer than all the rest.
-# Keys that exist cannot be inserted: extend, insert_more and grow bring each key once, whatever --skew says, and in one
-# call, whatever --batch says.
+# Keys that exist cannot be inserted: extend, insert_more and grow bring each key once, whatever --skew says; extend and
+# grow in one call, whatever --batch says.
 run bench map "${tiny[@]}" --load 0.8 --hit 50 --skew 1 --batch 10 --ops insert,find,grow,extend,insert_more
 holds tool_plain_keys_are_right exits_with 0
 holds tool_plain_keys_checked are check ok
 holds tool_plain_keys_in_one_call are batch '10 1000 90'
+for wait in each last; do
+    run bench map perfect "${tiny[@]}" --load 0.8 --hit 100 --more 0.5 --batch 64 --wait $wait --ops insert_more,find \
+        --limits no
+    holds tool_calls_${wait}_are_right exits_with 0
+    holds tool_calls_${wait}_checked are check ok
+    holds tool_calls_${wait}_batches are batch 64
+    holds tool_calls_${wait}_have_times [ "$(cells call_us | grep -c '^[0-9]')" = 4 ]
+    holds tool_calls_${wait}_of_half_of_the_keys [ "$(grep -c ' 8 calls of [0-9.]* µs' out)" = 2 ]
+    holds tool_calls_${wait}_of_lookups [ "$(grep -c ' 16 calls of [0-9.]* µs' out)" = 2 ]
+done
 run bench threads --machine cpu --n 1000 --batch 10 --callers 1,3 --csv rows.csv
 holds tool_threads_is_right exits_with 0
 holds tool_threads_checked are check ok
@@ -445,7 +455,7 @@ holds tool_workspace_told says 'workspace 0\.0'
 columns=case,engine,machine,op,key_bytes,value_bytes,n,load,hit,skew,batch,mops,gbps,accesses,limit,share,check
 columns+=,limit_name,hot,bits_per_key,probes,fp_measured,fp_theory,fp_stats,refused,code_bytes,stashed,lanes,figure
 columns+=,core_share,from,callers,median_us,p99_us,longest_us,values_per_key,density
-columns+=,drawn,first_bucket,bucket_growth,bytes_per_entry
+columns+=,drawn,first_bucket,bucket_growth,bytes_per_entry,call_us
 
 columns_are() { [[ $(head -n 1 rows.csv) = "$1" ]]; }
 
