@@ -6,11 +6,11 @@
 
 #define BENCH_DEFAULT_N           (UINT64_C(1) << 24)
 #define BENCH_DEFAULT_LOADS       0.53, 0.8, 0.9, 0.95
-#define BENCH_DEFAULT_HITS        0, 50, 100                        /* percent of the lookups that find their key */
-#define BENCH_DEFAULT_SKEW        0.0                               /* Zipf exponent; 0: every key once */
-#define BENCH_DEFAULT_HOT         0.0                               /* share of the entries that are one key */
-#define BENCH_DEFAULT_MORE        0.09                              /* share of the keys that `extend` inserts */
-#define BENCH_DEFAULT_FROM        0, 0.0001, 0.01, 0.1, 0.5, 0.9, 1 /* first capacity of `grow_from`, as a share of n */
+#define BENCH_DEFAULT_HITS        0, 50, 100 /* percent of the lookups that find their key */
+#define BENCH_DEFAULT_SKEW        0.0        /* Zipf exponent; 0: every key once */
+#define BENCH_DEFAULT_HOT         0.0        /* share of the entries that are one key */
+#define BENCH_DEFAULT_MORE        0.09       /* share of the keys that `extend` and others insert */
+#define BENCH_DEFAULT_FROM        0, 0.0001, 0.01, 0.1, 0.5, 0.9, 1 /* first capacity of tables that grow, as a share of n */
 #define BENCH_DEFAULT_KEY_BYTES   4
 #define BENCH_DEFAULT_VALUE_BYTES 4
 #define BENCH_DEFAULT_REPEAT      5

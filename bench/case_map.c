@@ -66,7 +66,7 @@ static loom_status lend_workspace(map_bench *bench)
     return loom_map_set_workspace(bench->map, bench->workspace, memory.build_bytes);
 }
 
-/* Tables are measured as made; only the operations `grow` and `grow_from` grow them. */
+/* Tables are measured as made; only `grow` and the operations with --from grow them. */
 static loom_status make_first_table(map_bench *bench, loom_stats *stats)
 {
     loom_status status = map_make_table(bench, bench->n, 0);
@@ -114,7 +114,7 @@ static void note_contents(map_bench *bench, const map_op *op, bench_row *row)
     row->load = stats.load; /* the table may have grown since it was made */
     if (op->traits & MAP_OP_PER_FROM)
         bench_row_note(row, "from capacity %" PRIu64, (uint64_t)((double)bench->n * bench->from));
-    if (op->traits & MAP_OP_ADDS)
+    else if (op->traits & MAP_OP_ADDS)
         bench_row_note(row, "from load %.3f", (double)(wanted - bench->operations) / (double)stats.slots);
     if (stats.code_bytes == 0)
         return;

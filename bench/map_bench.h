@@ -1,6 +1,7 @@
 /* The internals of the cases `map` and `perfect`: one table at one load (case_map.c), the figures of perfect tables
  * (case_perfect.c), the arrays (map_arrays.c), the operations (map_ops.c), their inputs (map_input.c) and calls
- * (map_calls.c), operations of many calls (map_churn.c, map_apply.c), and the checks (map_check.c).
+ * (map_calls.c), the bytes that they move (map_bytes.c), operations of many calls (map_churn.c, map_apply.c), and the
+ * checks (map_check.c).
  *
  * Indices 0 to n - 1 (bench_keys.h) are the keys that may be in the table; n to 2n - 1 are never in it. Churn
  * (map_churn.c) has further keys. */
@@ -93,7 +94,7 @@ typedef enum map_traits {
     MAP_OP_AFTER_CHURN = 64, /* needs the table that churn left; comes right after churn */
     MAP_OP_FILLS = 128,      /* inserts keys, and leaves `keys_held` of them in the table unless some were refused */
     MAP_OP_ADDS = 256,       /* inserts into a table that has all the other keys already */
-    MAP_OP_PER_FROM = 512,   /* one row for each --from; makes tables of its own, so it comes last */
+    MAP_OP_PER_FROM = 512,   /* one row for each --from, whose table grows; makes tables of its own, so it comes last */
     MAP_OP_ON_FULL = 1024,   /* begins with a table of all keys: needs the base arrays */
     MAP_OP_ON_HALF = 2048,   /* begins with a table of every second key: needs the half arrays */
     MAP_OP_COUNTS = 4096,    /* needs `times` */
@@ -201,6 +202,18 @@ static inline uint64_t map_expired(uint32_t value_bytes)
 {
     return (value_bytes == 4 ? UINT32_MAX : UINT64_MAX) >> 4;
 }
+
+/* ---- Bytes (map_bytes.c): moved by all keys of the input ---- */
+
+double map_bytes_of_build(const map_bench *bench, double accesses);
+double map_bytes_of_growth(const map_bench *bench, double accesses);
+double map_bytes_of_extension(const map_bench *bench, double accesses);
+double map_bytes_of_find(const map_bench *bench, double accesses);
+double map_bytes_of_insert(const map_bench *bench, double accesses);
+double map_bytes_of_find_or_insert(const map_bench *bench, double accesses);
+double map_bytes_of_erase(const map_bench *bench, double accesses);
+double map_bytes_of_erase_if(const map_bench *bench, double accesses);
+double map_bytes_of_churn(const map_bench *bench, double accesses);
 
 /* ---- Churn (map_churn.c) ---- */
 

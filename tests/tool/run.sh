@@ -284,8 +284,9 @@ runs tool_used_chain multi --engine chain --first-bucket 2 --bucket-growth 1.5 -
 runs tool_used_sweep perfect --sweep --n 10 --queries 10 --type set --skew 1 --hot 0.1 --batch 5 --key-bytes 8 \
     --repeat 1
 
-unused_by_ops more --more 'extend or insert_more' map --more 0.5
-unused_by_ops more_of_perfect --more 'extend or insert_more' perfect --more 0.5
+unused_by_ops more --more 'extend, insert_more or more_from' map --more 0.5
+unused_by_ops more_of_perfect --more 'extend, insert_more or more_from' perfect --more 0.5
+unused_by_ops from --from 'grow_from, build_from or more_from' map --from 0 --ops insert_more
 unused_by_ops hit --hit 'find or churn' map --hit 50 --ops build,insert
 unused_by_ops hit_of_widths --hit 'find or contains' widths --hit 50 --ops build
 unused_by_ops queries --queries 'find or churn' map --queries 50 --ops insert
@@ -294,7 +295,7 @@ unused_by_ops batch_of_filter --batch 'insert or contains' filter --batch 5 --op
 unused_by_ops sweep --queries find perfect --sweep --queries 50 --ops insert
 for option in --batch=5 --wait=last; do
     unused_by_ops "${option//[-=]/_}" "${option%=*}" \
-        'insert, find_or_insert, apply, accumulate, count, update, overwrite, find, erase, insert_more, churn or grow_from' \
+        'insert, find_or_insert, apply, accumulate, count, update, overwrite, find, erase, insert_more, churn, grow_from or more_from' \
         map "$option" --ops build,grow
 done
 for option in --skew=1 --hot=0.5; do
@@ -304,6 +305,7 @@ done
 runs tool_used_more map --more 0.5 --batch 5 --wait last --ops insert_more
 runs tool_used_apply map --batch 7 --ops apply
 runs tool_used_from map --from 0,0.5 --ops grow_from
+runs tool_used_more_from map --from 0,0.5 --more 0.5 --batch 7 --ops more_from
 runs tool_used_hit_of_churn map --hit 50 --ops churn
 runs tool_used_batch map --batch 5 --ops build,find
 
@@ -396,11 +398,12 @@ holds tool_threads_checked are check ok
 holds tool_threads_callers are callers '1 3'
 holds tool_threads_ops are op 'find find_beside_insert find_beside_save find_host find_pinned'
 for engine in open perfect; do
-    run bench map "${tiny[@]}" --engine $engine --load 0.8 --batch 100 --from 0,0.01,1 --ops grow_from
+    run bench map "${tiny[@]}" --engine $engine --load 0.8 --batch 100 --from 0,0.01,1 --more 0.5 \
+        --ops grow_from,build_from,more_from
     holds tool_grow_from_${engine}_is_right exits_with 0
     holds tool_grow_from_${engine}_checked are check ok
     holds tool_grow_from_${engine}_capacities are from '0.0000 0.0100 1.0000'
-    holds tool_grow_from_${engine}_keys are op 'grow_from grow_from_repeats'
+    holds tool_grow_from_${engine}_keys are op 'build_from grow_from grow_from_repeats more_from'
 done
 run bench multi --machine cpu --n 3000 --load 0.8 --values-per-key 1,7,3000 --repeat 1 --csv rows.csv
 holds tool_multi_is_right exits_with 0
