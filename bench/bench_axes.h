@@ -56,6 +56,12 @@
 #define BENCH_STADIUM_MOST_BATCH UINT64_C(100000000)
 #define BENCH_STADIUM_ROW        16 /* bytes of an access that the limits of lookups measure */
 
+/* The case `group`. */
+#define BENCH_GROUP_ROWS     UINT64_C(20000000)
+#define BENCH_DEFAULT_GROUPS 100, 1e4, 1e6
+#define BENCH_GROUP_FROM     0, 1 /* for how many keys tables are made, as a share of the groups */
+#define BENCH_GROUP_LOAD     0.8
+
 /* Filters. */
 #define BENCH_DEFAULT_FILTER_N_ON_DEVICE (UINT64_C(1) << 27) /* smaller ones fit the caches of a GPU */
 #define BENCH_DEFAULT_BITS_PER_KEY       4, 8, 12, 16, 20, 24

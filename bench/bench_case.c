@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const bench_case *const cases[] = {&bench_case_limits, &bench_case_map,    &bench_case_perfect,
-                                          &bench_case_filter, &bench_case_multi,  &bench_case_threads,
-                                          &bench_case_widths, &bench_case_stadium};
+static const bench_case *const cases[] = {&bench_case_limits, &bench_case_map,     &bench_case_perfect,
+                                          &bench_case_filter, &bench_case_multi,   &bench_case_threads,
+                                          &bench_case_widths, &bench_case_stadium, &bench_case_group};
 
 const bench_case *bench_case_at(size_t index)
 {
@@ -89,6 +89,7 @@ static void run_case(bench_session *session, const bench_options *asked, const b
     bench_options_settle(&options,
                          options.sweep && named->n_of_sweep ? named->n_of_sweep
                          : device && named->n_on_device     ? named->n_on_device
+                         : named->n_usual                   ? named->n_usual
                                                             : BENCH_DEFAULT_N,
                          device ? BENCH_DEFAULT_ABSENT_ON_DEVICE : BENCH_DEFAULT_ABSENT);
     if (!bench_case_has_engine(named, options.engine))

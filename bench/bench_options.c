@@ -97,6 +97,7 @@ static const bench_option case_word = {
 
 #define KEY_COUNT_EXAMPLE "2^24, 1M or 16Mi"
 #define MOST_KEYS         0x1p40
+#define MOST_GROUPS       0x1p32 /* so many keys of 4 bytes there are */
 #define MOST_THREADS      1024   /* of a context */
 #define MOST_BYTES        0x1p38 /* a filter has fewer than 2^32 blocks of 64 bytes */
 
@@ -131,6 +132,7 @@ static const bench_option table[] = {
      .bit = BENCH_USES_CALLERS},
     {"--values-per-key", "numbers of values", .kind = BENCH_REALS, AT(values_per_key), RANGE(1, MOST_KEYS),
      .bit = BENCH_USES_VALUES_PER_KEY},
+    {"--groups", "numbers of groups", .kind = BENCH_REALS, AT(groups), RANGE(1, MOST_GROUPS), .bit = BENCH_USES_GROUPS},
     {"--first-bucket", "a number of values", .kind = BENCH_COUNT, AT(first_bucket), RANGE(1, 32768),
      .bit = BENCH_USES_FIRST_BUCKET},
     {"--bucket-growth", "a factor", .kind = BENCH_REAL, AT(bucket_growth), RANGE(1, 8),
@@ -465,7 +467,8 @@ bool bench_options_parse(bench_options *options, int argc, char **argv, char err
     static const bench_list loads = BENCH_LIST(BENCH_DEFAULT_LOADS), hits = BENCH_LIST(BENCH_DEFAULT_HITS),
                             from = BENCH_LIST(BENCH_DEFAULT_FROM), callers = BENCH_LIST(BENCH_DEFAULT_CALLERS),
                             bits_per_key = BENCH_LIST(BENCH_DEFAULT_BITS_PER_KEY),
-                            values_per_key = BENCH_LIST(BENCH_DEFAULT_VALUES_PER_KEY);
+                            values_per_key = BENCH_LIST(BENCH_DEFAULT_VALUES_PER_KEY),
+                            groups = BENCH_LIST(BENCH_DEFAULT_GROUPS);
     uint32_t given;
     *options = (bench_options){.type = LOOM_TYPE_MAP,
                                .skew = BENCH_DEFAULT_SKEW,
@@ -492,6 +495,8 @@ bool bench_options_parse(bench_options *options, int argc, char **argv, char err
         options->bits_per_key = bits_per_key;
     if (options->values_per_key.count == 0)
         options->values_per_key = values_per_key;
+    if (options->groups.count == 0)
+        options->groups = groups;
     if (options->case_count == 0) {
         size_t used = (size_t)snprintf(error, 256, "Name at least one case:");
         for (size_t i = 0; bench_case_at(i); i++)

@@ -44,7 +44,8 @@ typedef enum bench_use {
     BENCH_USES_BUCKET_GROWTH = 1 << 25,
     BENCH_USES_LAYOUT = 1 << 26,
     BENCH_USES_WORKSPACE = 1 << 27,
-    BENCH_USES_LIMITS = 1 << 28
+    BENCH_USES_LIMITS = 1 << 28,
+    BENCH_USES_GROUPS = 1 << 29
 } bench_use;
 
 typedef struct bench_options {
@@ -65,6 +66,7 @@ typedef struct bench_options {
     bench_list callers;        /* host threads that call at the same time */
     bench_list bits_per_key;   /* sizes of filters */
     bench_list values_per_key; /* multimaps */
+    bench_list groups;         /* different keys of the rows of a group-by */
     loom_row_place row_place;  /* of tables of the rows engine; --engine sets it, too */
     loom_layout layout;        /* the same tables */
     uint64_t first_bucket;     /* multimaps of the chain engine; 0: the library chooses */
