@@ -108,6 +108,11 @@
 /* In `grow_from_repeats` every key comes so many times: 90 % of the entries repeat a key. */
 #define BENCH_REPEATS 10
 
+/* `refuse` inserts this many times the keys that a partition has slots for, unless --queries says how many. It looks for
+ * them among so many keys at a time. */
+#define BENCH_REFUSED_TIMES 16
+#define BENCH_CANDIDATES    (UINT64_C(1) << 20)
+
 /* The operation `churn` replaces all keys this many times, a tenth of them at a time. */
 #define BENCH_TURNOVERS   10
 #define BENCH_CHURN_PARTS 10

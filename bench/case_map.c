@@ -99,7 +99,7 @@ static void note_options(const map_bench *bench, bench_row *row)
         bench_row_note(row, "workspace %.3f MB", (double)bench->workspace_bytes * 1e-6);
 }
 
-/* Notes how the table took the keys: a table is made to refuse none. */
+/* Notes how the table took the keys: a table is made to refuse none, except those of `refuse`. */
 static void note_contents(map_bench *bench, const map_op *op, bench_row *row)
 {
     loom_stats stats = LOOM_STATS_INIT;
@@ -419,6 +419,7 @@ uint32_t map_op_uses(size_t index)
 {
     const uint32_t traits = map_ops[index].traits;
     return (traits & MAP_OP_PER_HIT ? BENCH_USES_HIT | BENCH_USES_QUERIES : 0u) |
+           (traits & MAP_OP_QUERIES ? BENCH_USES_QUERIES : 0u) |
            (traits & MAP_OP_PLAIN_KEYS ? 0u : BENCH_USES_SKEW | BENCH_USES_HOT) |
            (traits & MAP_OP_WHOLE ? 0u : BENCH_USES_BATCH | BENCH_USES_WAIT) |
            (traits & MAP_OP_ADDS ? BENCH_USES_MORE : 0u) | (traits & MAP_OP_PER_FROM ? BENCH_USES_FROM : 0u);

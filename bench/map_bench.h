@@ -1,10 +1,10 @@
 /* The internals of the cases `map` and `perfect`: one table at one load (case_map.c), the figures of perfect tables
  * (case_perfect.c), the arrays (map_arrays.c), the operations (map_ops.c), their inputs (map_input.c) and calls
- * (map_calls.c), the bytes that they move (map_bytes.c), operations of many calls (map_churn.c, map_apply.c), and the
- * checks (map_check.c).
+ * (map_calls.c), the bytes that they move (map_bytes.c), operations of many calls (map_churn.c, map_apply.c), keys of one
+ * partition (map_refuse.c), and the checks (map_check.c).
  *
  * Indices 0 to n - 1 (bench_keys.h) are the keys that may be in the table; n to 2n - 1 are never in it. Churn
- * (map_churn.c) has further keys. */
+ * (map_churn.c) and `refuse` have further keys. */
 #ifndef BENCH_MAP_BENCH_H
 #define BENCH_MAP_BENCH_H
 
@@ -98,7 +98,8 @@ typedef enum map_traits {
     MAP_OP_ON_FULL = 1024,   /* begins with a table of all keys: needs the base arrays */
     MAP_OP_ON_HALF = 2048,   /* begins with a table of every second key: needs the half arrays */
     MAP_OP_COUNTS = 4096,    /* needs `times` */
-    MAP_OP_STATUSES = 8192   /* writes statuses that nobody looks at */
+    MAP_OP_STATUSES = 8192,  /* writes statuses that nobody looks at */
+    MAP_OP_QUERIES = 16384   /* uses --queries */
 } map_traits;
 
 /* One call, with n keys of the input from `at` on. */
@@ -229,6 +230,13 @@ loom_status map_run_apply(map_bench *bench);
 loom_status map_run_apply_in_order(map_bench *bench);
 loom_status map_run_apart(map_bench *bench);
 
+/* ---- Keys of one partition (map_refuse.c) ---- */
+
+void map_make_refused(map_bench *bench, double hit);
+loom_status map_call_refused(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+void map_check_refused(map_bench *bench, bench_row *row);
+void map_check_all_refused(map_bench *bench, bench_row *row);
+
 /* ---- Checks (map_check.c): errors go to the row ---- */
 
 /* Whether the key of this index may have this status and value. */
@@ -239,6 +247,9 @@ void map_spoil_answers(map_bench *bench, uint64_t count);
 
 /* Checks `found` and `status` after a find of `count` keys in a table of all n. */
 void map_check_found(map_bench *bench, bench_row *row);
+
+/* Checks that the layout is sound. */
+void map_check_layout(map_bench *bench, bench_row *row);
 
 /* Checks the number of keys in the table. */
 void map_check_size(map_bench *bench, bench_row *row, uint64_t expected);

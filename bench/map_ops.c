@@ -54,6 +54,12 @@ static loom_status spoil_answers(map_bench *bench)
     return map_send_answers(bench);
 }
 
+static loom_status reset_empty_answers(map_bench *bench)
+{
+    const loom_status status = spoil_answers(bench);
+    return status == LOOM_OK ? reset_empty(bench) : status;
+}
+
 static loom_status reset_half(map_bench *bench)
 {
     const loom_status status = spoil_answers(bench);
@@ -129,7 +135,8 @@ static uint64_t hold_all(const map_bench *bench)
  * replace values of present keys. Compare `find_churned` with `find`: the same lookups of the same keys. `erase_if`
  * erases a sixteenth of the pairs, by value; its rate counts all pairs. `grow` moves a full table into one of twice the
  * capacity. `extend` inserts the last keys, as many as --more says, directly, `extend_by_partition` by partition,
- * `insert_more` in the way that the library chooses. `grow_from` inserts all keys into an empty table that grows, from
+ * `insert_more` in the way that the library chooses. `refuse` inserts keys of one partition, which
+ * refuses most of them (map_refuse.c). `grow_from` inserts all keys into an empty table that grows, from
  * each first capacity that --from names; in `grow_from_repeats` nine of ten entries repeat a key. `build_from` builds such
  * a table, and `more_from` inserts the last keys, as insert_more does, into one that has the others. */
 const map_op map_ops[] = {
@@ -378,6 +385,19 @@ const map_op map_ops[] = {
      .check_all = check_marked_present,
      .keys_held = hold_all,
      .bytes = map_bytes_of_extension},
+    {.name = "refuse",
+     .needs = LOOM_FEATURE_INSERT,
+     .traits = MAP_OP_WHOLE | MAP_OP_SETS | MAP_OP_IF_ASKED | MAP_OP_PLAIN_KEYS | MAP_OP_ANSWERS | MAP_OP_FILLS |
+               MAP_OP_QUERIES,
+     .accesses = MAP_ACCESSES_NONE,
+     .limit = MAP_LIMIT_NONE,
+     .make_input = map_make_refused,
+     .reset = reset_empty_answers,
+     .call = map_call_refused,
+     .check = map_check_refused,
+     .check_all = map_check_all_refused,
+     .keys_held = hold_distinct,
+     .bytes = map_bytes_of_insert},
     {.name = "churn",
      .needs = LOOM_FEATURE_ERASE,
      .traits = MAP_OP_SETS | MAP_OP_IF_ASKED | MAP_OP_PLAIN_KEYS,

@@ -296,7 +296,7 @@ unused_by_ops more_of_perfect --more 'extend, insert_more or more_from' perfect 
 unused_by_ops from --from 'grow_from, build_from or more_from' map --from 0 --ops insert_more
 unused_by_ops hit --hit 'find or churn' map --hit 50 --ops build,insert
 unused_by_ops hit_of_widths --hit 'find or contains' widths --hit 50 --ops build
-unused_by_ops queries --queries 'find or churn' map --queries 50 --ops insert
+unused_by_ops queries --queries 'find, refuse or churn' map --queries 50 --ops insert
 unused_by_ops hit_of_filter --hit contains filter --hit 50 --ops insert,bulk
 unused_by_ops batch_of_filter --batch 'insert or contains' filter --batch 5 --ops bulk
 unused_by_ops sweep --queries find perfect --sweep --queries 50 --ops insert
@@ -313,6 +313,7 @@ runs tool_used_more map --more 0.5 --batch 5 --wait last --ops insert_more
 runs tool_used_apply map --batch 7 --ops apply
 runs tool_used_from map --from 0,0.5 --ops grow_from
 runs tool_used_more_from map --from 0,0.5 --more 0.5 --batch 7 --ops more_from
+runs tool_used_queries_of_refuse perfect --queries 5 --ops refuse
 runs tool_used_hit_of_churn map --hit 50 --ops churn
 runs tool_used_batch map --batch 5 --ops build,find
 
@@ -404,6 +405,13 @@ holds tool_threads_is_right exits_with 0
 holds tool_threads_checked are check ok
 holds tool_threads_callers are callers '1 3'
 holds tool_threads_ops are op 'find find_beside_insert find_beside_save find_host find_pinned'
+for type in map set; do # of 200,000 keys a partition holds less than 50,000
+    run bench map perfect "${tiny[@]}" --type $type --n 200000 --queries 50000 --load 0.8 --ops refuse
+    holds tool_refuse_${type}_is_right exits_with 0
+    holds tool_refuse_${type}_checked are check ok
+    holds tool_refuse_${type}_batches are batch 50000
+    holds tool_refuse_${type}_refuses [ "$(cells refused | grep -c '^[1-9]')" = 2 ]
+done
 for engine in open perfect; do
     run bench map "${tiny[@]}" --engine $engine --load 0.8 --batch 100 --from 0,0.01,1 --more 0.5 \
         --ops grow_from,build_from,more_from
