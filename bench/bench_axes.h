@@ -6,11 +6,11 @@
 
 #define BENCH_DEFAULT_N           (UINT64_C(1) << 24)
 #define BENCH_DEFAULT_LOADS       0.53, 0.8, 0.9, 0.95
-#define BENCH_DEFAULT_HITS        0, 50, 100                        /* percent of the lookups that find their key */
-#define BENCH_DEFAULT_SKEW        0.0                               /* Zipf exponent; 0: every key once */
-#define BENCH_DEFAULT_HOT         0.0                               /* share of the entries that are one key */
-#define BENCH_DEFAULT_MORE        0.09                              /* share of the keys that `extend` inserts */
-#define BENCH_DEFAULT_FROM        0, 0.0001, 0.01, 0.1, 0.5, 0.9, 1 /* first capacity of `grow_from`, as a share of n */
+#define BENCH_DEFAULT_HITS        0, 50, 100 /* percent of the lookups that find their key */
+#define BENCH_DEFAULT_SKEW        0.0        /* Zipf exponent; 0: every key once */
+#define BENCH_DEFAULT_HOT         0.0        /* share of the entries that are one key */
+#define BENCH_DEFAULT_MORE        0.09       /* share of the keys that `extend` and others insert */
+#define BENCH_DEFAULT_FROM        0, 0.0001, 0.01, 0.1, 0.5, 0.9, 1 /* first capacity of tables that grow, as a share of n */
 #define BENCH_DEFAULT_KEY_BYTES   4
 #define BENCH_DEFAULT_VALUE_BYTES 4
 #define BENCH_DEFAULT_REPEAT      5
@@ -55,6 +55,12 @@
 #define BENCH_STADIUM_BATCHES    UINT64_C(100000), UINT64_C(1000000), UINT64_C(10000000), UINT64_C(100000000)
 #define BENCH_STADIUM_MOST_BATCH UINT64_C(100000000)
 #define BENCH_STADIUM_ROW        16 /* bytes of an access that the limits of lookups measure */
+
+/* The case `group`. */
+#define BENCH_GROUP_ROWS     UINT64_C(20000000)
+#define BENCH_DEFAULT_GROUPS 100, 1e4, 1e6
+#define BENCH_GROUP_FROM     0, 1 /* for how many keys tables are made, as a share of the groups */
+#define BENCH_GROUP_LOAD     0.8
 
 /* Filters. */
 #define BENCH_DEFAULT_FILTER_N_ON_DEVICE (UINT64_C(1) << 27) /* smaller ones fit the caches of a GPU */
@@ -101,6 +107,11 @@
 
 /* In `grow_from_repeats` every key comes so many times: 90 % of the entries repeat a key. */
 #define BENCH_REPEATS 10
+
+/* `refuse` inserts this many times the keys that a partition has slots for, unless --queries says how many. It looks for
+ * them among so many keys at a time. */
+#define BENCH_REFUSED_TIMES 16
+#define BENCH_CANDIDATES    (UINT64_C(1) << 20)
 
 /* The operation `churn` replaces all keys this many times, a tenth of them at a time. */
 #define BENCH_TURNOVERS   10

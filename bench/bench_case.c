@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const bench_case *const cases[] = {&bench_case_limits, &bench_case_map,    &bench_case_perfect,
-                                          &bench_case_filter, &bench_case_multi,  &bench_case_threads,
-                                          &bench_case_widths, &bench_case_stadium};
+static const bench_case *const cases[] = {&bench_case_limits, &bench_case_map,     &bench_case_perfect,
+                                          &bench_case_filter, &bench_case_multi,   &bench_case_threads,
+                                          &bench_case_widths, &bench_case_stadium, &bench_case_group};
 
 const bench_case *bench_case_at(size_t index)
 {
@@ -74,6 +74,13 @@ void bench_note_run(const bench_session *session, bench_row *row, uint64_t queri
     note_core_share(&session->info, row, cores);
 }
 
+void bench_note_calls(const bench_session *session, bench_row *row, uint64_t calls, double seconds)
+{
+    row->call_us = seconds * 1e6 / (double)calls;
+    if (session->options->given & BENCH_USES_BATCH)
+        bench_row_note(row, "%" PRIu64 " call%s of %.2f µs", calls, calls == 1 ? "" : "s", row->call_us);
+}
+
 /* Cases have defaults of their own. An engine that only another case has is ignored. */
 static void run_case(bench_session *session, const bench_options *asked, const bench_case *named)
 {
@@ -82,6 +89,7 @@ static void run_case(bench_session *session, const bench_options *asked, const b
     bench_options_settle(&options,
                          options.sweep && named->n_of_sweep ? named->n_of_sweep
                          : device && named->n_on_device     ? named->n_on_device
+                         : named->n_usual                   ? named->n_usual
                                                             : BENCH_DEFAULT_N,
                          device ? BENCH_DEFAULT_ABSENT_ON_DEVICE : BENCH_DEFAULT_ABSENT);
     if (!bench_case_has_engine(named, options.engine))

@@ -31,8 +31,9 @@ struct bench_case {
     loom_type type;     /* of its tables: --engine names an engine that has it; 0: no tables */
     loom_engine engine; /* of its tables without --engine */
     void (*run)(bench_session *session); /* adds rows; an error is a row that fails */
-    uint64_t n_on_device;                /* default of --n on a device; 0: as on the cpu machine */
-    uint64_t n_of_sweep;                 /* default of --n with --sweep; 0: as without it */
+    uint64_t n_usual;                    /* default of --n; 0: BENCH_DEFAULT_N */
+    uint64_t n_on_device;                /* the same on a device; 0: as on the cpu machine */
+    uint64_t n_of_sweep;                 /* the same with --sweep; 0: as without it */
 };
 
 const bench_case *bench_case_find(const char *name);
@@ -56,6 +57,9 @@ double bench_limit_rate(bench_session *session, loom_limit_kind kind, uint32_t a
  *   cores     busy on average in the timed repetitions */
 void bench_note_run(const bench_session *session, bench_row *row, uint64_t queries, double cores);
 
+/* Sets row->call_us, and notes it with --batch: `calls` took so many seconds. */
+void bench_note_calls(const bench_session *session, bench_row *row, uint64_t calls, double seconds);
+
 extern const bench_case bench_case_limits;
 extern const bench_case bench_case_map;
 extern const bench_case bench_case_perfect;
@@ -64,5 +68,6 @@ extern const bench_case bench_case_multi;
 extern const bench_case bench_case_threads;
 extern const bench_case bench_case_widths;
 extern const bench_case bench_case_stadium;
+extern const bench_case bench_case_group;
 
 #endif

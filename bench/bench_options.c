@@ -97,6 +97,7 @@ static const bench_option case_word = {
 
 #define KEY_COUNT_EXAMPLE "2^24, 1M or 16Mi"
 #define MOST_KEYS         0x1p40
+#define MOST_GROUPS       0x1p32 /* so many keys of 4 bytes there are */
 #define MOST_THREADS      1024   /* of a context */
 #define MOST_BYTES        0x1p38 /* a filter has fewer than 2^32 blocks of 64 bytes */
 
@@ -131,6 +132,7 @@ static const bench_option table[] = {
      .bit = BENCH_USES_CALLERS},
     {"--values-per-key", "numbers of values", .kind = BENCH_REALS, AT(values_per_key), RANGE(1, MOST_KEYS),
      .bit = BENCH_USES_VALUES_PER_KEY},
+    {"--groups", "numbers of groups", .kind = BENCH_REALS, AT(groups), RANGE(1, MOST_GROUPS), .bit = BENCH_USES_GROUPS},
     {"--first-bucket", "a number of values", .kind = BENCH_COUNT, AT(first_bucket), RANGE(1, 32768),
      .bit = BENCH_USES_FIRST_BUCKET},
     {"--bucket-growth", "a factor", .kind = BENCH_REAL, AT(bucket_growth), RANGE(1, 8),
@@ -206,14 +208,16 @@ static void add_name(names *list, const char *name)
         list->at[list->count++] = name;
 }
 
+enum { NAMES_BYTES = 160 };
+
 /* "map", "map and perfect", "limits, map and perfect" */
-static const char *write_names(const names *list, const char *last, char text[128])
+static const char *write_names(const names *list, const char *last, char text[NAMES_BYTES])
 {
     size_t used = 0;
     text[0] = 0;
-    for (size_t i = 0; i < list->count && used < 128; i++) {
+    for (size_t i = 0; i < list->count && used < NAMES_BYTES; i++) {
         const char *before = i == 0 ? "" : i + 1 < list->count ? ", " : last;
-        used += (size_t)snprintf(text + used, 128 - used, "%s%s", before, list->at[i]);
+        used += (size_t)snprintf(text + used, NAMES_BYTES - used, "%s%s", before, list->at[i]);
     }
     return text;
 }
@@ -222,7 +226,7 @@ static const char *write_names(const names *list, const char *last, char text[12
 static bool check_cases_use(const bench_options *options, uint32_t given, char error[256])
 {
     names unfit = {.count = 0}, fit = {.count = 0};
-    char unfit_text[128], fit_text[128];
+    char unfit_text[NAMES_BYTES], fit_text[NAMES_BYTES];
     for (size_t i = 0; i < options->case_count; i++) {
         given &= ~usable_by(options->cases[i]);
         add_name(&unfit, options->cases[i]->name);
@@ -259,7 +263,7 @@ static void find_ops_that_use(const bench_options *options, uint32_t bit, names 
 static bool check_operations_use(const bench_options *options, uint32_t given, char error[256])
 {
     names ops = {.count = 0};
-    char text[128];
+    char text[NAMES_BYTES];
     uint32_t set_by_sweep = 0;
     for (size_t i = 0; i < options->case_count; i++) {
         given &= ~used_by(options->cases[i], options);
@@ -323,7 +327,7 @@ static bool check_ops(const bench_options *options, char error[256])
 static bool check_engine(const bench_options *options, char error[256])
 {
     names unfit = {.count = 0};
-    char text[128];
+    char text[NAMES_BYTES];
     if (options->engine == LOOM_ENGINE_DEFAULT)
         return true;
     for (size_t i = 0; i < options->case_count; i++) {
@@ -373,7 +377,7 @@ bool bench_options_wants(const bench_options *options, const char *op)
 static bool check_width(const bench_options *options, uint32_t bit, uint32_t width, char error[256])
 {
     names unfit = {.count = 0}, fit = {.count = 0};
-    char unfit_text[128], fit_text[128];
+    char unfit_text[NAMES_BYTES], fit_text[NAMES_BYTES];
     for (size_t i = 0; i < options->case_count && width != 4 && width != 8; i++)
         if ((usable_by(options->cases[i]) & bit) && !(options->cases[i]->any_width & bit))
             add_name(&unfit, options->cases[i]->name);
@@ -463,7 +467,8 @@ bool bench_options_parse(bench_options *options, int argc, char **argv, char err
     static const bench_list loads = BENCH_LIST(BENCH_DEFAULT_LOADS), hits = BENCH_LIST(BENCH_DEFAULT_HITS),
                             from = BENCH_LIST(BENCH_DEFAULT_FROM), callers = BENCH_LIST(BENCH_DEFAULT_CALLERS),
                             bits_per_key = BENCH_LIST(BENCH_DEFAULT_BITS_PER_KEY),
-                            values_per_key = BENCH_LIST(BENCH_DEFAULT_VALUES_PER_KEY);
+                            values_per_key = BENCH_LIST(BENCH_DEFAULT_VALUES_PER_KEY),
+                            groups = BENCH_LIST(BENCH_DEFAULT_GROUPS);
     uint32_t given;
     *options = (bench_options){.type = LOOM_TYPE_MAP,
                                .skew = BENCH_DEFAULT_SKEW,
@@ -490,6 +495,8 @@ bool bench_options_parse(bench_options *options, int argc, char **argv, char err
         options->bits_per_key = bits_per_key;
     if (options->values_per_key.count == 0)
         options->values_per_key = values_per_key;
+    if (options->groups.count == 0)
+        options->groups = groups;
     if (options->case_count == 0) {
         size_t used = (size_t)snprintf(error, 256, "Name at least one case:");
         for (size_t i = 0; bench_case_at(i); i++)

@@ -44,7 +44,8 @@ typedef enum bench_use {
     BENCH_USES_BUCKET_GROWTH = 1 << 25,
     BENCH_USES_LAYOUT = 1 << 26,
     BENCH_USES_WORKSPACE = 1 << 27,
-    BENCH_USES_LIMITS = 1 << 28
+    BENCH_USES_LIMITS = 1 << 28,
+    BENCH_USES_GROUPS = 1 << 29
 } bench_use;
 
 typedef struct bench_options {
@@ -61,17 +62,18 @@ typedef struct bench_options {
     uint64_t absent;  /* absent keys, to count a filter's false positives */
     bench_list loads;
     bench_list hits;           /* percent */
-    bench_list from;           /* first capacities of `grow_from`, as shares of n */
+    bench_list from;           /* first capacities of tables that grow, as shares of n */
     bench_list callers;        /* host threads that call at the same time */
     bench_list bits_per_key;   /* sizes of filters */
     bench_list values_per_key; /* multimaps */
+    bench_list groups;         /* different keys of the rows of a group-by */
     loom_row_place row_place;  /* of tables of the rows engine; --engine sets it, too */
     loom_layout layout;        /* the same tables */
     uint64_t first_bucket;     /* multimaps of the chain engine; 0: the library chooses */
     double bucket_growth;      /* the same */
     uint64_t bytes;            /* size of one filter, instead of bits_per_key; 0: not given */
     double skew;               /* Zipf exponent, or BENCH_SKEW_REAL */
-    double more;               /* share of the keys that `extend` inserts */
+    double more;               /* share of the keys that `extend` and others insert */
     double hot;                /* share of the entries that are one key, 0 to 1 */
     uint64_t batch;            /* keys per call; 0 until settled */
     bool waits_for_last;       /* waits only for the last call */

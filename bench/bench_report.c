@@ -65,6 +65,8 @@ static const struct column {
     {"first_bucket", COUNT, offsetof(bench_row, first_bucket), NULL, 0, 0, NO_FILTERS},
     {"bucket_growth", REAL, offsetof(bench_row, bucket_growth), NULL, 0, 0, NO_FILTERS},
     {"bytes_per_entry", REAL, offsetof(bench_row, bytes_per_entry), NULL, 0, 0, NO_FILTERS},
+    {"groups", COUNT, offsetof(bench_row, groups), NULL, 0, 0, NO_FILTERS},
+    {"call_us", REAL, offsetof(bench_row, call_us), NULL, 0, 0, NO_FILTERS},
 };
 
 #define COLUMN_COUNT (sizeof columns / sizeof *columns)
@@ -98,6 +100,7 @@ bench_row bench_row_new(const char *case_name, const char *machine, const char *
                      .density = NAN,
                      .bucket_growth = NAN,
                      .bytes_per_entry = NAN,
+                     .call_us = NAN,
                      .check = "ok"};
     snprintf(row.op, sizeof row.op, "%s", op);
     return row;

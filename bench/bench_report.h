@@ -18,7 +18,7 @@ typedef struct bench_row {
     char op[32];
     uint64_t key_bytes;
     uint64_t value_bytes;
-    uint64_t n;      /* keys in the table; bytes of the array in the case `limits` */
+    uint64_t n;      /* keys in the table; bytes of the array in the case `limits`, rows in the case `group` */
     double load;     /* keys / slots, as measured */
     double hit;      /* percent */
     double skew;     /* Zipf exponent */
@@ -56,7 +56,7 @@ typedef struct bench_row {
      *   on the cuda machine, whose host threads only wait for the device,
      *   in the case `limits`, where one call of the library tries one thread and all of them in turn. */
     double core_share;
-    double from; /* first capacity, as a share of n; NAN: the table does not grow */
+    double from; /* first capacity, as a share of n, or of `groups`; NAN: the table does not grow */
 
     /* The case `threads`; printed in the note. */
     uint64_t callers;                     /* host threads that call at the same time */
@@ -70,6 +70,8 @@ typedef struct bench_row {
     double bucket_growth;
 
     double bytes_per_entry; /* the case `widths`: memory of the table / keys; printed in the note */
+    uint64_t groups;        /* the case `group`: different keys of the rows; printed in the note */
+    double call_us;         /* microseconds per call, on average; printed in the note with --batch */
 
     char note[192]; /* printed only: no column of the files */
 } bench_row;

@@ -66,7 +66,7 @@ static loom_status lend_workspace(map_bench *bench)
     return loom_map_set_workspace(bench->map, bench->workspace, memory.build_bytes);
 }
 
-/* Tables are measured as made; only the operations `grow` and `grow_from` grow them. */
+/* Tables are measured as made; only `grow` and the operations with --from grow them. */
 static loom_status make_first_table(map_bench *bench, loom_stats *stats)
 {
     loom_status status = map_make_table(bench, bench->n, 0);
@@ -99,7 +99,7 @@ static void note_options(const map_bench *bench, bench_row *row)
         bench_row_note(row, "workspace %.3f MB", (double)bench->workspace_bytes * 1e-6);
 }
 
-/* Notes how the table took the keys: a table is made to refuse none. */
+/* Notes how the table took the keys: a table is made to refuse none, except those of `refuse`. */
 static void note_contents(map_bench *bench, const map_op *op, bench_row *row)
 {
     loom_stats stats = LOOM_STATS_INIT;
@@ -114,7 +114,7 @@ static void note_contents(map_bench *bench, const map_op *op, bench_row *row)
     row->load = stats.load; /* the table may have grown since it was made */
     if (op->traits & MAP_OP_PER_FROM)
         bench_row_note(row, "from capacity %" PRIu64, (uint64_t)((double)bench->n * bench->from));
-    if (op->traits & MAP_OP_ADDS)
+    else if (op->traits & MAP_OP_ADDS)
         bench_row_note(row, "from load %.3f", (double)(wanted - bench->operations) / (double)stats.slots);
     if (stats.code_bytes == 0)
         return;
@@ -127,6 +127,7 @@ static void note_contents(map_bench *bench, const map_op *op, bench_row *row)
 static loom_status run_op(map_bench *bench, const map_op *op)
 {
     bench->clock = (bench_clock){0};
+    bench->calls = op->traits & MAP_OP_WHOLE ? 1 : 0;
     if (op->run)
         return op->run(bench);
     bench_clock_start(&bench->clock);
@@ -266,6 +267,7 @@ static void measure(map_bench *bench, const map_op *op, double hit, const loom_s
     if (!isnan(seconds)) {
         const double bytes = op->bytes(bench, row.accesses);
         row.mops = (double)bench->operations / seconds * 1e-6;
+        bench_note_calls(session, &row, bench->calls, seconds);
         row.gbps = bytes / seconds * 1e-9;
         if (op->limit == MAP_LIMIT_COPY) {
             row.limit = limits.copy * 1e-9;
@@ -417,6 +419,7 @@ uint32_t map_op_uses(size_t index)
 {
     const uint32_t traits = map_ops[index].traits;
     return (traits & MAP_OP_PER_HIT ? BENCH_USES_HIT | BENCH_USES_QUERIES : 0u) |
+           (traits & MAP_OP_QUERIES ? BENCH_USES_QUERIES : 0u) |
            (traits & MAP_OP_PLAIN_KEYS ? 0u : BENCH_USES_SKEW | BENCH_USES_HOT) |
            (traits & MAP_OP_WHOLE ? 0u : BENCH_USES_BATCH | BENCH_USES_WAIT) |
            (traits & MAP_OP_ADDS ? BENCH_USES_MORE : 0u) | (traits & MAP_OP_PER_FROM ? BENCH_USES_FROM : 0u);

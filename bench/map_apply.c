@@ -33,7 +33,7 @@ static loom_status apply(map_bench *bench, const uint8_t *operations, uint32_t f
 {
     loom_status status = LOOM_OK;
     bench_clock_start(&bench->clock);
-    for (uint64_t at = 0, n; at < bench->count && status == LOOM_OK; at += n) {
+    for (uint64_t at = 0, n; at < bench->count && status == LOOM_OK; at += n, bench->calls++) {
         n = bench->count - at < bench->batch ? bench->count - at : bench->batch;
         status = loom_map_apply(bench->map, operations + at, bench_at(bench->near_keys, at, bench->key_bytes),
                                 bench_at(bench->near_values, at, bench->value_bytes), n, flags,

@@ -1,9 +1,10 @@
 /* The internals of the cases `map` and `perfect`: one table at one load (case_map.c), the figures of perfect tables
  * (case_perfect.c), the arrays (map_arrays.c), the operations (map_ops.c), their inputs (map_input.c) and calls
- * (map_calls.c), operations of many calls (map_churn.c, map_apply.c), and the checks (map_check.c).
+ * (map_calls.c), the bytes that they move (map_bytes.c), operations of many calls (map_churn.c, map_apply.c), keys of one
+ * partition (map_refuse.c), and the checks (map_check.c).
  *
  * Indices 0 to n - 1 (bench_keys.h) are the keys that may be in the table; n to 2n - 1 are never in it. Churn
- * (map_churn.c) has further keys. */
+ * (map_churn.c) and `refuse` have further keys. */
 #ifndef BENCH_MAP_BENCH_H
 #define BENCH_MAP_BENCH_H
 
@@ -49,6 +50,7 @@ typedef struct map_bench {
     uint64_t count;
     uint64_t operations;   /* per repetition; mostly one for each key of the input */
     uint64_t longest_call; /* keys of the longest call, unless --batch is less */
+    uint64_t calls;        /* timed ones of this repetition */
     uint8_t *marked;       /* [n] bit r: the index is in the input, with its value of round r */
     uint64_t distinct;     /* how many indices are marked */
     uint64_t inserted;     /* apply_apart: rows of the input that are inserted, which come first */
@@ -92,11 +94,12 @@ typedef enum map_traits {
     MAP_OP_AFTER_CHURN = 64, /* needs the table that churn left; comes right after churn */
     MAP_OP_FILLS = 128,      /* inserts keys, and leaves `keys_held` of them in the table unless some were refused */
     MAP_OP_ADDS = 256,       /* inserts into a table that has all the other keys already */
-    MAP_OP_PER_FROM = 512,   /* one row for each --from; makes tables of its own, so it comes last */
+    MAP_OP_PER_FROM = 512,   /* one row for each --from, whose table grows; makes tables of its own, so it comes last */
     MAP_OP_ON_FULL = 1024,   /* begins with a table of all keys: needs the base arrays */
     MAP_OP_ON_HALF = 2048,   /* begins with a table of every second key: needs the half arrays */
     MAP_OP_COUNTS = 4096,    /* needs `times` */
-    MAP_OP_STATUSES = 8192   /* writes statuses that nobody looks at */
+    MAP_OP_STATUSES = 8192,  /* writes statuses that nobody looks at */
+    MAP_OP_QUERIES = 16384   /* uses --queries */
 } map_traits;
 
 /* One call, with n keys of the input from `at` on. */
@@ -201,6 +204,18 @@ static inline uint64_t map_expired(uint32_t value_bytes)
     return (value_bytes == 4 ? UINT32_MAX : UINT64_MAX) >> 4;
 }
 
+/* ---- Bytes (map_bytes.c): moved by all keys of the input ---- */
+
+double map_bytes_of_build(const map_bench *bench, double accesses);
+double map_bytes_of_growth(const map_bench *bench, double accesses);
+double map_bytes_of_extension(const map_bench *bench, double accesses);
+double map_bytes_of_find(const map_bench *bench, double accesses);
+double map_bytes_of_insert(const map_bench *bench, double accesses);
+double map_bytes_of_find_or_insert(const map_bench *bench, double accesses);
+double map_bytes_of_erase(const map_bench *bench, double accesses);
+double map_bytes_of_erase_if(const map_bench *bench, double accesses);
+double map_bytes_of_churn(const map_bench *bench, double accesses);
+
 /* ---- Churn (map_churn.c) ---- */
 
 void map_make_churn(map_bench *bench, double hit);
@@ -215,6 +230,13 @@ loom_status map_run_apply(map_bench *bench);
 loom_status map_run_apply_in_order(map_bench *bench);
 loom_status map_run_apart(map_bench *bench);
 
+/* ---- Keys of one partition (map_refuse.c) ---- */
+
+void map_make_refused(map_bench *bench, double hit);
+loom_status map_call_refused(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+void map_check_refused(map_bench *bench, bench_row *row);
+void map_check_all_refused(map_bench *bench, bench_row *row);
+
 /* ---- Checks (map_check.c): errors go to the row ---- */
 
 /* Whether the key of this index may have this status and value. */
@@ -225,6 +247,9 @@ void map_spoil_answers(map_bench *bench, uint64_t count);
 
 /* Checks `found` and `status` after a find of `count` keys in a table of all n. */
 void map_check_found(map_bench *bench, bench_row *row);
+
+/* Checks that the layout is sound. */
+void map_check_layout(map_bench *bench, bench_row *row);
 
 /* Checks the number of keys in the table. */
 void map_check_size(map_bench *bench, bench_row *row, uint64_t expected);

@@ -184,7 +184,7 @@ static void find_and_judge(map_bench *bench, bench_row *row, uint64_t count, jud
     tell_judgement(all, row, count);
 }
 
-static void check_layout(map_bench *bench, bench_row *row)
+void map_check_layout(map_bench *bench, bench_row *row)
 {
     if (loom_map_verify(bench->map, NULL) != LOOM_OK)
         bench_row_fail(row, "verify: %s", loom_last_error());
@@ -208,7 +208,7 @@ static void check_wanted(map_bench *bench, bench_row *row, const char *what, map
 {
     judgement all = {.bench = bench, .judge = judge_wanted, .wanted = wanted, .what = what};
     find_and_judge(bench, row, bench->n, &all);
-    check_layout(bench, row);
+    map_check_layout(bench, row);
 }
 
 static bool has_new_value(const map_bench *bench, uint64_t index, uint8_t status, uint64_t value)
@@ -254,5 +254,5 @@ void map_check_contents(map_bench *bench, bench_row *row, uint8_t present_mark)
     judgement absent = {.bench = bench, .judge = judge_in_order, .first_index = bench->n};
     find_and_judge(bench, row, bench->n, &base);
     find_and_judge(bench, row, bench->n < BENCH_ABSENT_CHECKS ? bench->n : BENCH_ABSENT_CHECKS, &absent);
-    check_layout(bench, row);
+    map_check_layout(bench, row);
 }

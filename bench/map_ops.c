@@ -41,11 +41,23 @@ static loom_status reset_growing(map_bench *bench)
     return map_make_table(bench, (uint64_t)((double)bench->n * bench->from), 2);
 }
 
+static loom_status reset_growing_extension(map_bench *bench)
+{
+    const loom_status status = reset_growing(bench);
+    return status == LOOM_OK ? map_reset_extension(bench) : status;
+}
+
 /* Keeps the answers of one repetition from passing for those of the next. */
 static loom_status spoil_answers(map_bench *bench)
 {
     map_spoil_answers(bench, bench->count);
     return map_send_answers(bench);
+}
+
+static loom_status reset_empty_answers(map_bench *bench)
+{
+    const loom_status status = spoil_answers(bench);
+    return status == LOOM_OK ? reset_empty(bench) : status;
 }
 
 static loom_status reset_half(map_bench *bench)
@@ -114,72 +126,6 @@ static uint64_t hold_all(const map_bench *bench)
     return bench->n;
 }
 
-/* ---- Bytes -------------------------------------------------------------------------------------------- */
-
-/* Bytes that an operation must move, for the column `gbps`:
- *   build    the pairs read once and the table written once
- *   find     the key read, 64 bytes for each access, the value and one byte of status written
- *   insert   the pair read, 64 bytes for each access, and the last bucket written back; accumulate, update and
- *            overwrite likewise
- *   find_or_insert  the pair read, a value written, 64 bytes for each access, half of the last buckets written back
- *   erase    the key read, 64 bytes for each access, and the last bucket written back; count likewise
- *   erase_if the table read once; the buckets that change are not counted
- *   churn    an erase and an insert
- *   grow     the table read, and one of twice its size written
- *   extend, grow_from  as insert */
-
-enum { BUCKET = 64 };
-
-static double bytes_of_build(const map_bench *bench, double accesses)
-{
-    (void)accesses;
-    return (double)bench->count * (bench->key_bytes + bench->value_bytes) + (double)bench->footprint;
-}
-
-static double bytes_of_growth(const map_bench *bench, double accesses)
-{
-    (void)accesses;
-    return 3.0 * (double)bench->footprint;
-}
-
-/* For every way of inserting; reading and writing the whole table would cost most. */
-static double bytes_of_extension(const map_bench *bench, double accesses)
-{
-    return (double)bench->operations * (bench->key_bytes + bench->value_bytes + BUCKET * (accesses + 1));
-}
-
-static double bytes_of_find(const map_bench *bench, double accesses)
-{
-    return (double)bench->count * (bench->key_bytes + BUCKET * accesses + bench->value_bytes + 1);
-}
-
-static double bytes_of_insert(const map_bench *bench, double accesses)
-{
-    return (double)bench->count * (bench->key_bytes + bench->value_bytes + BUCKET * (accesses + 1));
-}
-
-static double bytes_of_find_or_insert(const map_bench *bench, double accesses)
-{
-    return (double)bench->count * (bench->key_bytes + 2 * bench->value_bytes + BUCKET * (accesses + 0.5));
-}
-
-static double bytes_of_erase(const map_bench *bench, double accesses)
-{
-    return (double)bench->count * (bench->key_bytes + BUCKET * (accesses + 1));
-}
-
-static double bytes_of_erase_if(const map_bench *bench, double accesses)
-{
-    (void)accesses;
-    return (double)bench->footprint;
-}
-
-static double bytes_of_churn(const map_bench *bench, double accesses)
-{
-    const double keys = (double)bench->operations / 2; /* erased, and as many inserted */
-    return keys * (2 * bench->key_bytes + bench->value_bytes + 2 * BUCKET * (accesses + 1));
-}
-
 /* ---- The operations ----------------------------------------------------------------------------------- */
 
 /* `insert` takes the direct way into an empty table: one random access after the other. Its rival is `build`;
@@ -189,8 +135,10 @@ static double bytes_of_churn(const map_bench *bench, double accesses)
  * replace values of present keys. Compare `find_churned` with `find`: the same lookups of the same keys. `erase_if`
  * erases a sixteenth of the pairs, by value; its rate counts all pairs. `grow` moves a full table into one of twice the
  * capacity. `extend` inserts the last keys, as many as --more says, directly, `extend_by_partition` by partition,
- * `insert_more` in the way that the library chooses. `grow_from` inserts all keys into an empty table that grows, from
- * each first capacity that --from names; in `grow_from_repeats` nine of ten entries repeat a key. */
+ * `insert_more` in the way that the library chooses. `refuse` inserts keys of one partition, which
+ * refuses most of them (map_refuse.c). `grow_from` inserts all keys into an empty table that grows, from
+ * each first capacity that --from names; in `grow_from_repeats` nine of ten entries repeat a key. `build_from` builds such
+ * a table, and `more_from` inserts the last keys, as insert_more does, into one that has the others. */
 const map_op map_ops[] = {
     {.name = "build",
      .needs = LOOM_FEATURE_BUILD,
@@ -203,7 +151,7 @@ const map_op map_ops[] = {
      .check = check_filled,
      .check_all = check_marked_present,
      .keys_held = hold_distinct,
-     .bytes = bytes_of_build},
+     .bytes = map_bytes_of_build},
     {.name = "build_low_memory",
      .needs = LOOM_FEATURE_BUILD,
      .asked_as = "build_ways",
@@ -216,7 +164,7 @@ const map_op map_ops[] = {
      .check = check_filled,
      .check_all = check_marked_present,
      .keys_held = hold_distinct,
-     .bytes = bytes_of_build},
+     .bytes = map_bytes_of_build},
     {.name = "build_in_order",
      .needs = LOOM_FEATURE_INSERT_IN_ORDER,
      .asked_as = "build_ways",
@@ -229,7 +177,7 @@ const map_op map_ops[] = {
      .check = check_filled,
      .check_all = check_marked_present,
      .keys_held = hold_distinct,
-     .bytes = bytes_of_build},
+     .bytes = map_bytes_of_build},
     {.name = "build_with_status",
      .needs = LOOM_FEATURE_BUILD,
      .asked_as = "build_ways",
@@ -242,7 +190,7 @@ const map_op map_ops[] = {
      .check = check_filled,
      .check_all = check_marked_present,
      .keys_held = hold_distinct,
-     .bytes = bytes_of_build},
+     .bytes = map_bytes_of_build},
     {.name = "insert",
      .needs = LOOM_FEATURE_INSERT,
      .traits = MAP_OP_SETS | MAP_OP_FILLS,
@@ -254,7 +202,7 @@ const map_op map_ops[] = {
      .check = check_filled,
      .check_all = check_marked_present,
      .keys_held = hold_distinct,
-     .bytes = bytes_of_insert},
+     .bytes = map_bytes_of_insert},
     {.name = "find_or_insert",
      .needs = LOOM_FEATURE_FIND_OR_INSERT,
      .traits = MAP_OP_ANSWERS | MAP_OP_FILLS | MAP_OP_ON_HALF,
@@ -266,7 +214,7 @@ const map_op map_ops[] = {
      .check = map_check_told,
      .check_all = check_marked_present,
      .keys_held = hold_distinct,
-     .bytes = bytes_of_find_or_insert},
+     .bytes = map_bytes_of_find_or_insert},
     {.name = "apply",
      .needs = LOOM_FEATURE_APPLY,
      .traits = MAP_OP_ANSWERS | MAP_OP_FILLS | MAP_OP_ON_HALF | MAP_OP_IF_ASKED,
@@ -278,7 +226,7 @@ const map_op map_ops[] = {
      .check = map_check_applied,
      .check_all = check_marked_present,
      .keys_held = hold_distinct,
-     .bytes = bytes_of_find_or_insert},
+     .bytes = map_bytes_of_find_or_insert},
     {.name = "apply_apart",
      .asked_as = "apply",
      .needs = LOOM_FEATURE_APPLY,
@@ -291,7 +239,7 @@ const map_op map_ops[] = {
      .check = map_check_applied,
      .check_all = check_marked_present,
      .keys_held = hold_distinct,
-     .bytes = bytes_of_find_or_insert},
+     .bytes = map_bytes_of_find_or_insert},
     {.name = "apply_in_order",
      .asked_as = "apply",
      .needs = LOOM_FEATURE_APPLY,
@@ -304,7 +252,7 @@ const map_op map_ops[] = {
      .check = map_check_applied,
      .check_all = check_marked_present,
      .keys_held = hold_distinct,
-     .bytes = bytes_of_find_or_insert},
+     .bytes = map_bytes_of_find_or_insert},
     {.name = "accumulate",
      .needs = LOOM_FEATURE_ACCUMULATE,
      .traits = MAP_OP_FILLS | MAP_OP_COUNTS,
@@ -316,7 +264,7 @@ const map_op map_ops[] = {
      .check = check_filled,
      .check_all = map_check_sums,
      .keys_held = hold_distinct,
-     .bytes = bytes_of_insert},
+     .bytes = map_bytes_of_insert},
     {.name = "count",
      .needs = LOOM_FEATURE_ACCUMULATE,
      .traits = MAP_OP_FILLS | MAP_OP_COUNTS,
@@ -328,7 +276,7 @@ const map_op map_ops[] = {
      .check = check_filled,
      .check_all = map_check_counts,
      .keys_held = hold_distinct,
-     .bytes = bytes_of_erase},
+     .bytes = map_bytes_of_erase},
     {.name = "update",
      .needs = LOOM_FEATURE_UPDATE,
      .traits = MAP_OP_ON_FULL,
@@ -340,7 +288,7 @@ const map_op map_ops[] = {
      .check = check_all_there,
      .check_all = map_check_new_values,
      .keys_held = hold_all,
-     .bytes = bytes_of_insert},
+     .bytes = map_bytes_of_insert},
     {.name = "overwrite",
      .needs = LOOM_FEATURE_INSERT,
      .traits = MAP_OP_ON_FULL,
@@ -352,7 +300,7 @@ const map_op map_ops[] = {
      .check = check_all_there,
      .check_all = map_check_new_values,
      .keys_held = hold_all,
-     .bytes = bytes_of_insert},
+     .bytes = map_bytes_of_insert},
     {.name = "find",
      .needs = LOOM_FEATURE_FIND,
      .traits = MAP_OP_PER_HIT | MAP_OP_ANSWERS | MAP_OP_SETS | MAP_OP_ON_FULL,
@@ -363,7 +311,7 @@ const map_op map_ops[] = {
      .call = map_call_find,
      .check = map_check_found,
      .keys_held = hold_all,
-     .bytes = bytes_of_find},
+     .bytes = map_bytes_of_find},
     {.name = "erase",
      .needs = LOOM_FEATURE_ERASE,
      .traits = MAP_OP_SETS | MAP_OP_ON_FULL,
@@ -375,7 +323,7 @@ const map_op map_ops[] = {
      .check = check_erased,
      .check_all = check_marked_absent,
      .keys_held = hold_all,
-     .bytes = bytes_of_erase},
+     .bytes = map_bytes_of_erase},
     {.name = "erase_if",
      .needs = LOOM_FEATURE_ERASE_IF,
      .traits = MAP_OP_WHOLE | MAP_OP_IF_ASKED | MAP_OP_PLAIN_KEYS | MAP_OP_ON_FULL,
@@ -387,7 +335,7 @@ const map_op map_ops[] = {
      .check = check_erased,
      .check_all = check_marked_absent,
      .keys_held = hold_all,
-     .bytes = bytes_of_erase_if},
+     .bytes = map_bytes_of_erase_if},
     {.name = "grow",
      .needs = LOOM_FEATURE_GROW,
      .traits = MAP_OP_WHOLE | MAP_OP_SETS | MAP_OP_IF_ASKED | MAP_OP_PLAIN_KEYS | MAP_OP_ON_FULL,
@@ -399,7 +347,7 @@ const map_op map_ops[] = {
      .check = check_all_there,
      .check_all = check_marked_present,
      .keys_held = hold_all,
-     .bytes = bytes_of_growth},
+     .bytes = map_bytes_of_growth},
     {.name = "extend",
      .needs = LOOM_FEATURE_INSERT,
      .traits = MAP_OP_WHOLE | MAP_OP_SETS | MAP_OP_IF_ASKED | MAP_OP_PLAIN_KEYS | MAP_OP_FILLS | MAP_OP_ADDS,
@@ -411,7 +359,7 @@ const map_op map_ops[] = {
      .check = check_all_there,
      .check_all = check_marked_present,
      .keys_held = hold_all,
-     .bytes = bytes_of_extension},
+     .bytes = map_bytes_of_extension},
     {.name = "extend_by_partition",
      .needs = LOOM_FEATURE_INSERT,
      .asked_as = "extend",
@@ -424,10 +372,10 @@ const map_op map_ops[] = {
      .check = check_all_there,
      .check_all = check_marked_present,
      .keys_held = hold_all,
-     .bytes = bytes_of_extension},
+     .bytes = map_bytes_of_extension},
     {.name = "insert_more",
      .needs = LOOM_FEATURE_INSERT,
-     .traits = MAP_OP_WHOLE | MAP_OP_SETS | MAP_OP_IF_ASKED | MAP_OP_PLAIN_KEYS | MAP_OP_FILLS | MAP_OP_ADDS,
+     .traits = MAP_OP_SETS | MAP_OP_IF_ASKED | MAP_OP_PLAIN_KEYS | MAP_OP_FILLS | MAP_OP_ADDS,
      .accesses = MAP_ACCESSES_AFTER,
      .limit = MAP_LIMIT_NONE,
      .make_input = map_make_extension,
@@ -436,7 +384,20 @@ const map_op map_ops[] = {
      .check = check_all_there,
      .check_all = check_marked_present,
      .keys_held = hold_all,
-     .bytes = bytes_of_extension},
+     .bytes = map_bytes_of_extension},
+    {.name = "refuse",
+     .needs = LOOM_FEATURE_INSERT,
+     .traits = MAP_OP_WHOLE | MAP_OP_SETS | MAP_OP_IF_ASKED | MAP_OP_PLAIN_KEYS | MAP_OP_ANSWERS | MAP_OP_FILLS |
+               MAP_OP_QUERIES,
+     .accesses = MAP_ACCESSES_NONE,
+     .limit = MAP_LIMIT_NONE,
+     .make_input = map_make_refused,
+     .reset = reset_empty_answers,
+     .call = map_call_refused,
+     .check = map_check_refused,
+     .check_all = map_check_all_refused,
+     .keys_held = hold_distinct,
+     .bytes = map_bytes_of_insert},
     {.name = "churn",
      .needs = LOOM_FEATURE_ERASE,
      .traits = MAP_OP_SETS | MAP_OP_IF_ASKED | MAP_OP_PLAIN_KEYS,
@@ -448,7 +409,7 @@ const map_op map_ops[] = {
      .check = map_check_churn,
      .check_all = check_marked_present,
      .keys_held = hold_all,
-     .bytes = bytes_of_churn},
+     .bytes = map_bytes_of_churn},
     {.name = "find_churned",
      .needs = LOOM_FEATURE_ERASE,
      .asked_as = "churn",
@@ -460,7 +421,7 @@ const map_op map_ops[] = {
      .call = map_call_find,
      .check = map_check_found,
      .keys_held = hold_all,
-     .bytes = bytes_of_find},
+     .bytes = map_bytes_of_find},
     {.name = "grow_from",
      .needs = LOOM_FEATURE_GROW,
      .traits = MAP_OP_SETS | MAP_OP_IF_ASKED | MAP_OP_PLAIN_KEYS | MAP_OP_FILLS | MAP_OP_PER_FROM,
@@ -472,7 +433,7 @@ const map_op map_ops[] = {
      .check = check_filled,
      .check_all = check_marked_present,
      .keys_held = hold_distinct,
-     .bytes = bytes_of_insert},
+     .bytes = map_bytes_of_insert},
     {.name = "grow_from_repeats",
      .needs = LOOM_FEATURE_GROW,
      .asked_as = "grow_from",
@@ -485,6 +446,30 @@ const map_op map_ops[] = {
      .check = check_filled,
      .check_all = check_marked_present,
      .keys_held = hold_distinct,
-     .bytes = bytes_of_insert},
+     .bytes = map_bytes_of_insert},
+    {.name = "build_from",
+     .needs = LOOM_FEATURE_GROW,
+     .traits = MAP_OP_WHOLE | MAP_OP_SETS | MAP_OP_IF_ASKED | MAP_OP_PLAIN_KEYS | MAP_OP_FILLS | MAP_OP_PER_FROM,
+     .accesses = MAP_ACCESSES_NONE,
+     .limit = MAP_LIMIT_NONE,
+     .make_input = map_make_plain,
+     .reset = reset_growing,
+     .call = map_call_build,
+     .check = check_filled,
+     .check_all = check_marked_present,
+     .keys_held = hold_distinct,
+     .bytes = map_bytes_of_build},
+    {.name = "more_from",
+     .needs = LOOM_FEATURE_GROW,
+     .traits = MAP_OP_SETS | MAP_OP_IF_ASKED | MAP_OP_PLAIN_KEYS | MAP_OP_FILLS | MAP_OP_ADDS | MAP_OP_PER_FROM,
+     .accesses = MAP_ACCESSES_AFTER,
+     .limit = MAP_LIMIT_NONE,
+     .make_input = map_make_extension,
+     .reset = reset_growing_extension,
+     .run = map_run_extension_any_way,
+     .check = check_all_there,
+     .check_all = check_marked_present,
+     .keys_held = hold_all,
+     .bytes = map_bytes_of_extension},
     {0},
 };

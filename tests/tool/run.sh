@@ -177,9 +177,10 @@ ranged --key-bytes 'a number of bytes from 4 to 256' 4 256 3 257
 ranged --value-bytes 'a number of bytes from 1 to 65536' 1 65536 0 65537
 ranged --lanes '0, 1, 2, 4 or 8' 0 8 3 16
 ranged --n 'a number of keys from 1 to 2^31 such as 2^22 or 1M' 1 2^31 0 2^32 tour
+ranged --groups 'numbers of groups from 1 to 2^32' 1 4294967296 0.5 4294967297
 ranged --seed 'a number from 0 to 2^64 - 1' 0 18446744073709551615 - 18446744073709551616 tour
 refused tool_range_nothing_after \
-    'Name at least one case: limits, map, perfect, filter, multi, threads, widths, stadium.' bench --n 1
+    'Name at least one case: limits, map, perfect, filter, multi, threads, widths, stadium, group.' bench --n 1
 refused tool_range_no_value '--repeat wants a number from 1 to 1000 after it.' bench map --repeat
 
 many=$(printf '0.5,%.0s' {1..31})0.5
@@ -225,8 +226,9 @@ unused_by_ops() {
         "No operation that would run uses $option; leave it out, or let --ops name one that does: $ops." "$@"
 }
 
-tables='map, perfect, filter, multi, widths and stadium' all='map, perfect, filter, multi, threads, widths and stadium'
-loaded='map, perfect, multi, widths and stadium' engines='map, perfect, filter, multi, threads, widths and stadium'
+tables='map, perfect, filter, multi, widths, stadium and group'
+all='map, perfect, filter, multi, threads, widths, stadium and group'
+loaded='map, perfect, multi, widths, stadium and group' engines=$all
 unused limits --load "$loaded" 0.5
 unused limits --n "$all" 5
 unused limits --repeat "$tables" 3
@@ -235,17 +237,20 @@ unused limits --engine "$engines" open
 unused limits --lanes "$tables" 4
 unused limits --key-bytes "$all" 8
 unused filter --load "$loaded" 0.8
-unused filter --skew 'map, perfect and multi' 1
+unused filter --skew 'map, perfect, multi and group' 1
 unused filter --hot 'map and perfect' 0.5
 unused filter --more 'map and perfect' 0.5
 unused filter --type 'map and perfect' set
-unused filter --value-bytes 'map, perfect, multi, threads, widths and stadium' 8
+unused filter --value-bytes 'map, perfect, multi, threads, widths, stadium and group' 8
 unused filter --concurrent-reads 'map, perfect and threads' yes
 unused filter --workspace 'map and perfect' yes
 unused limits --limits 'map, perfect, filter, widths and stadium' no
 unused threads --limits 'map, perfect, filter, widths and stadium' no
 unused threads --load "$loaded" 0.5
-unused widths --batch 'map, perfect, filter, threads and stadium' 5
+unused widths --batch 'map, perfect, filter, threads, stadium and group' 5
+unused multi --from 'map, perfect and group' 0
+unused multi --wait 'map, perfect, filter and group' last
+unused map --groups group 5
 unused map --callers threads 2
 unused map --layout widths apart
 unused map --values-per-key multi 2
@@ -270,6 +275,8 @@ runs tool_used_widths widths --n 10 --load 0.5 --hit 50 --engine rows --key-byte
 runs tool_used_stadium stadium --n 2000 --load 0.5 --hit 50 --batch 100 --key-bytes 33 --value-bytes 7 --repeat 1 \
     --ops build,insert,find,routes,grow
 runs tool_used_stadium_on_the_machine stadium --n 2000 --engine rows --ops find --batch 300 --repeat 1
+runs tool_used_group group --n 2000 --groups 10,1e3 --from 0,0.5,1 --load 0.5 --skew 1 --batch 100 --wait last \
+    --engine open --key-bytes 4 --value-bytes 4 --ops count,aggregate --repeat 1
 runs tool_used_filter_of_wide_keys filter --n 10 --key-bytes 256
 no_bench tool_width_of_map 'The case map wants --key-bytes 4 or 8; other widths are for filter, multi, widths and stadium.' \
     map widths --key-bytes 16
@@ -284,26 +291,29 @@ runs tool_used_chain multi --engine chain --first-bucket 2 --bucket-growth 1.5 -
 runs tool_used_sweep perfect --sweep --n 10 --queries 10 --type set --skew 1 --hot 0.1 --batch 5 --key-bytes 8 \
     --repeat 1
 
-unused_by_ops more --more 'extend or insert_more' map --more 0.5
-unused_by_ops more_of_perfect --more 'extend or insert_more' perfect --more 0.5
+unused_by_ops more --more 'extend, insert_more or more_from' map --more 0.5
+unused_by_ops more_of_perfect --more 'extend, insert_more or more_from' perfect --more 0.5
+unused_by_ops from --from 'grow_from, build_from or more_from' map --from 0 --ops insert_more
 unused_by_ops hit --hit 'find or churn' map --hit 50 --ops build,insert
 unused_by_ops hit_of_widths --hit 'find or contains' widths --hit 50 --ops build
-unused_by_ops queries --queries 'find or churn' map --queries 50 --ops insert
+unused_by_ops queries --queries 'find, refuse or churn' map --queries 50 --ops insert
 unused_by_ops hit_of_filter --hit contains filter --hit 50 --ops insert,bulk
 unused_by_ops batch_of_filter --batch 'insert or contains' filter --batch 5 --ops bulk
 unused_by_ops sweep --queries find perfect --sweep --queries 50 --ops insert
 for option in --batch=5 --wait=last; do
     unused_by_ops "${option//[-=]/_}" "${option%=*}" \
-        'insert, find_or_insert, apply, accumulate, count, update, overwrite, find, erase, churn or grow_from' \
+        'insert, find_or_insert, apply, accumulate, count, update, overwrite, find, erase, insert_more, churn, grow_from or more_from' \
         map "$option" --ops build,grow
 done
 for option in --skew=1 --hot=0.5; do
     unused_by_ops "${option//[-=.]/_}_of_set" "${option%=*}" 'build, build_ways, insert, find, erase or churn' \
         map --type set "$option" --ops grow,extend
 done
-runs tool_used_more map --more 0.5 --ops insert_more
+runs tool_used_more map --more 0.5 --batch 5 --wait last --ops insert_more
 runs tool_used_apply map --batch 7 --ops apply
 runs tool_used_from map --from 0,0.5 --ops grow_from
+runs tool_used_more_from map --from 0,0.5 --more 0.5 --batch 7 --ops more_from
+runs tool_used_queries_of_refuse perfect --queries 5 --ops refuse
 runs tool_used_hit_of_churn map --hit 50 --ops churn
 runs tool_used_batch map --batch 5 --ops build,find
 
@@ -374,24 +384,54 @@ cells() {
 are() { [[ $(cells "$1" | sort -u | paste -sd' ') = "$2" ]]; } # COLUMN VALUES: those that are there, each once
 
 # Skewed keys have no limits: measuring them would take longer than all the rest.
-# Keys that exist cannot be inserted: extend, insert_more and grow bring each key once, whatever --skew says, and in one
-# call, whatever --batch says.
+# Keys that exist cannot be inserted: extend, insert_more and grow bring each key once, whatever --skew says; extend and
+# grow in one call, whatever --batch says.
 run bench map "${tiny[@]}" --load 0.8 --hit 50 --skew 1 --batch 10 --ops insert,find,grow,extend,insert_more
 holds tool_plain_keys_are_right exits_with 0
 holds tool_plain_keys_checked are check ok
 holds tool_plain_keys_in_one_call are batch '10 1000 90'
+for wait in each last; do
+    run bench map perfect "${tiny[@]}" --load 0.8 --hit 100 --more 0.5 --batch 64 --wait $wait --ops insert_more,find \
+        --limits no
+    holds tool_calls_${wait}_are_right exits_with 0
+    holds tool_calls_${wait}_checked are check ok
+    holds tool_calls_${wait}_batches are batch 64
+    holds tool_calls_${wait}_have_times [ "$(cells call_us | grep -c '^[0-9]')" = 4 ]
+    holds tool_calls_${wait}_of_half_of_the_keys [ "$(grep -c ' 8 calls of [0-9.]* µs' out)" = 2 ]
+    holds tool_calls_${wait}_of_lookups [ "$(grep -c ' 16 calls of [0-9.]* µs' out)" = 2 ]
+done
 run bench threads --machine cpu --n 1000 --batch 10 --callers 1,3 --csv rows.csv
 holds tool_threads_is_right exits_with 0
 holds tool_threads_checked are check ok
 holds tool_threads_callers are callers '1 3'
 holds tool_threads_ops are op 'find find_beside_insert find_beside_save find_host find_pinned'
+for type in map set; do # of 200,000 keys a partition holds less than 50,000
+    run bench map perfect "${tiny[@]}" --type $type --n 200000 --queries 50000 --load 0.8 --ops refuse
+    holds tool_refuse_${type}_is_right exits_with 0
+    holds tool_refuse_${type}_checked are check ok
+    holds tool_refuse_${type}_batches are batch 50000
+    holds tool_refuse_${type}_refuses [ "$(cells refused | grep -c '^[1-9]')" = 2 ]
+done
 for engine in open perfect; do
-    run bench map "${tiny[@]}" --engine $engine --load 0.8 --batch 100 --from 0,0.01,1 --ops grow_from
+    run bench map "${tiny[@]}" --engine $engine --load 0.8 --batch 100 --from 0,0.01,1 --more 0.5 \
+        --ops grow_from,build_from,more_from
     holds tool_grow_from_${engine}_is_right exits_with 0
     holds tool_grow_from_${engine}_checked are check ok
     holds tool_grow_from_${engine}_capacities are from '0.0000 0.0100 1.0000'
-    holds tool_grow_from_${engine}_keys are op 'grow_from grow_from_repeats'
+    holds tool_grow_from_${engine}_keys are op 'build_from grow_from grow_from_repeats more_from'
 done
+for engine in open perfect rows; do
+    run bench group "${tiny[@]}" --engine $engine --groups 10,1e3 --from 0,0.1,1 --batch 300
+    holds tool_group_${engine}_is_right exits_with 0
+    holds tool_group_${engine}_checked are check ok
+    holds tool_group_${engine}_groups are groups '10 1000'
+    holds tool_group_${engine}_capacities are from '0.0000 0.1000 1.0000'
+    holds tool_group_${engine}_ops are op 'aggregate count'
+    holds tool_group_${engine}_calls [ "$(grep -cE '; (4|12) calls of [0-9.]* µs' out)" = 12 ]
+done
+run bench group "${tiny[@]}" --groups 5e3 --skew 1 --wait last --batch 300 --key-bytes 4 --value-bytes 4
+holds tool_group_last_is_right exits_with 0
+holds tool_group_last_checked are check ok
 run bench multi --machine cpu --n 3000 --load 0.8 --values-per-key 1,7,3000 --repeat 1 --csv rows.csv
 holds tool_multi_is_right exits_with 0
 holds tool_multi_checked are check ok
@@ -445,7 +485,7 @@ holds tool_workspace_told says 'workspace 0\.0'
 columns=case,engine,machine,op,key_bytes,value_bytes,n,load,hit,skew,batch,mops,gbps,accesses,limit,share,check
 columns+=,limit_name,hot,bits_per_key,probes,fp_measured,fp_theory,fp_stats,refused,code_bytes,stashed,lanes,figure
 columns+=,core_share,from,callers,median_us,p99_us,longest_us,values_per_key,density
-columns+=,drawn,first_bucket,bucket_growth,bytes_per_entry
+columns+=,drawn,first_bucket,bucket_growth,bytes_per_entry,groups,call_us
 
 columns_are() { [[ $(head -n 1 rows.csv) = "$1" ]]; }
 
