@@ -270,8 +270,8 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
 
 /* ---- Bulk calls -------------------------------------------------------------------------------
  *
- * Arrays. Keys and values are plain bytes of the table's widths, in the machine's byte order,
- * aligned to their width.
+ * Arrays. Keys and values are plain bytes of the table's widths, in the machine's byte order. Those
+ * of 4 and 8 bytes are aligned to their width. Those of other widths may lie at any address.
  *   - cpu machine: arrays are in host memory.
  *   - cuda machine: each array, and the result, may be in host memory (pinned or pageable), in
  *     managed memory, or in memory of the context's device. The library detects which. Arrays on
