@@ -415,6 +415,7 @@ typedef struct loom_memory {
  *   - Different keys of the same width have different hashes, if they have at most 8 bytes.
  *   - A key with hash h belongs to partition ((h >> 32) * p) >> 32 of a table of p partitions
  *     (loom_stats.partitions).
+ *   - All keys of a call have the same width. The call does not take a loom_strings.
  *   - The hash is not cryptographic: the seed is enough to compute a key from its hash.
  *   - loom::hash of loom/device.cuh is the same hash inside kernels.
  *   - Memory   allocates nothing

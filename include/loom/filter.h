@@ -7,9 +7,10 @@
  * listed or erased: a bit may belong to several keys. To erase, clear the filter and insert the
  * remaining keys, or use a set.
  *
- * Keys have 1 to 256 bytes. Those of 4 and 8 bytes are numbers, and their arrays are aligned to
- * them. Keys of other widths are byte strings; their arrays may lie at any address. Keys of any
- * width set the same number of bits. Only their hash costs more.
+ * Keys have 1 to 256 bytes. All keys of a filter have the same width. Those of 4 and 8 bytes are
+ * numbers, and their arrays are aligned to them. Arrays of other keys may lie at any address. Keys
+ * of any width set the same number of bits. Only their hash costs more. Filters do not take byte
+ * strings (LOOM_VARIABLE): hash them yourself, and insert the 64-bit hashes as keys of 8 bytes.
  *
  * Which calls may overlap
  *   - insert and contains overlap with themselves and with each other, from any number of host
