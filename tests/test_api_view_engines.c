@@ -367,6 +367,43 @@ static void check_appending_views(loom_map *map, batch *b)
     CHECK_EQ(view_faults.folds, folds + 2);
 }
 
+static void append_to(loom_map *map, int zeroings)
+{
+    loom_map_view view = begin_of_multimap(map, LOOM_ENGINE_CHAIN, LOOM_VIEW_INSERT);
+    CHECK_EQ(view_faults.zeroings, zeroings);
+    loom_map_view twin = begin_of_multimap(map, LOOM_ENGINE_CHAIN, LOOM_VIEW_INSERT);
+    CHECK_EQ(view_faults.zeroings, zeroings);
+    END_VIEW(map, &view);
+    END_VIEW(map, &twin);
+}
+
+/* What kernels may take is zeroed before the first view that appends, and again if calls may have written there. */
+static void check_zeroing(loom_map *map, batch *b)
+{
+    const int before = view_faults.zeroings;
+    loom_map_view view = begin_of_multimap(map, LOOM_ENGINE_CHAIN, LOOM_VIEW_FIND);
+    END_VIEW(map, &view);
+    CHECK_EQ(view_faults.zeroings, before);
+    CHECK_OK(loom_map_insert(map, b->keys, b->values, b->n, LOOM_KEEP, NULL, NULL, NULL));
+    view_faults.failing_zeroings = 1;
+    refuse_view(map, LOOM_VIEW_INSERT, LOOM_DEVICE);
+    append_to(map, before + 2);
+    append_to(map, before + 2);
+    CHECK_OK(loom_map_erase(map, b->keys, 3, NULL, NULL, NULL));
+    CHECK_OK(loom_map_erase_pairs(map, b->keys, b->values, b->n, NULL, NULL, NULL));
+    append_to(map, before + 2);
+    CHECK_OK(loom_map_insert(map, b->keys, b->values, 1, LOOM_KEEP, NULL, NULL, NULL));
+    append_to(map, before + 3);
+    CHECK_OK(loom_map_build(map, b->keys, b->values, b->n, LOOM_KEEP, NULL, NULL, NULL));
+    append_to(map, before + 4);
+    CHECK_OK(loom_map_reserve_values(map, 3000, NULL));
+    append_to(map, before + 5);
+    CHECK_OK(loom_map_shrink(map, NULL));
+    append_to(map, before + 6);
+    CHECK_OK(loom_map_clear(map, NULL, NULL));
+    append_to(map, before + 7);
+}
+
 TEST(test_api_view_of_multimaps)
 {
     static const loom_engine engines[] = {LOOM_ENGINE_OPEN, LOOM_ENGINE_CHAIN};
@@ -381,8 +418,10 @@ TEST(test_api_view_of_multimaps)
         CHECK_OK(loom_map_insert(map, b.keys, b.values, b.n, LOOM_KEEP, NULL, NULL, NULL));
         loom_map_view view = begin_of_multimap(map, engines[i], LOOM_VIEW_FIND);
         END_VIEW(map, &view);
-        if (engines[i] == LOOM_ENGINE_CHAIN)
+        if (engines[i] == LOOM_ENGINE_CHAIN) {
             check_appending_views(map, &b);
+            check_zeroing(map, &b);
+        }
         loom_map_destroy(map);
     }
     free_batch(&b);

@@ -1,5 +1,5 @@
 /* Rows and pairs of any width and alignment: taken out of an array, put back, retrieved from a table, and staged on the
- * cuda machine. No public call has these widths yet. The tests call the machine's own functions. */
+ * cuda machine. The tests call the machine's own functions, so that each step is seen alone. */
 #include "harness/cuda_driver.h"
 #include "harness/map_fixture.h"
 

@@ -152,7 +152,6 @@ TEST_EACH_MULTIMAP(test_multimap_widths_large, .long_tier = 1, .threads = 1, .ti
     }
 }
 
-/* Kernels of users have no lists of these widths, on any machine. */
 /* Lists of few values that have many bytes, which all threads copy together: as pieces of one build, and of several
  * insertions. */
 TEST_EACH_MULTIMAP(test_multimap_widths_long_lists, .threads = 1)
@@ -184,6 +183,7 @@ TEST_EACH_MULTIMAP(test_multimap_widths_long_lists, .threads = 1)
     loom_context_destroy(context);
 }
 
+/* Kernels of users have no lists of these widths, on any machine. */
 TEST_EACH_MULTIMAP(test_multimap_widths_lend_no_views)
 {
     loom_context *context = make_context(t);

@@ -75,8 +75,8 @@ LOOM_API const char *loom_last_error(void);
  *
  * A comment begins with what the call does. Then come its parameters: [n] is the number of elements
  * of an array, and "optional" means that NULL is fine. Then comes a list:
- *   Memory   what the call allocates. Two allocations are not repeated there: "Memory" under "Bulk
- *            calls" describes them
+ *   Memory   what the call allocates. Three allocations are not repeated there: "Memory" under
+ *            "Bulk calls" describes them
  *   Runs     when the call ends: "synchronous" means before it returns; "as `result` says" is
  *            explained under "Bulk calls". Then which calls it may overlap: "reader", "writer" and
  *            "alone" are explained in map.h and filter.h
@@ -86,6 +86,8 @@ LOOM_API const char *loom_last_error(void);
  *     The list mentions INVALID_ARGUMENT where it has a special meaning.
  *   - On the cuda machine every call may return DEVICE, OUT_OF_MEMORY and UNSUPPORTED ("Bulk
  *     calls").
+ *   - On tables with byte strings every call that takes or returns keys or values may return
+ *     OUT_OF_MEMORY ("Bulk calls").
  *   - While a device view is lent, calls that may not overlap with it return IN_USE (view.h).
  * After OUT_OF_MEMORY the table is unchanged, unless the comment says otherwise. Large batches of
  * byte strings are another exception: docs/guide.md, "Byte strings". */
@@ -272,8 +274,8 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
 
 /* ---- Bulk calls -------------------------------------------------------------------------------
  *
- * Arrays. Keys and values are plain bytes of the table's widths, in the machine's byte order,
- * aligned to their width.
+ * Arrays. Keys and values are plain bytes of the table's widths, in the machine's byte order. Those
+ * of 4 and 8 bytes are aligned to their width. Those of other widths may lie at any address.
  *   - cpu machine: arrays are in host memory.
  *   - cuda machine: each array, and the result, may be in host memory (pinned or pageable), in
  *     managed memory, or in memory of the context's device. The library detects which. Arrays on
@@ -291,16 +293,19 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
  *   - On the cpu machine, with host arrays, and with a result in pageable host memory, the outcome
  *     is written before the call returns. docs/guide.md ("Streams") lists every such case.
  *
- * Memory. Two allocations may happen even where a comment says "allocates nothing":
+ * Memory. Three allocations may happen even where a comment says "allocates nothing":
  *   - cuda machine: the first call that takes host arrays or reads a whole table allocates the
  *     staging buffers of the context. Any call may therefore return OUT_OF_MEMORY.
  *   - cpu machine: a call that reorganises worn partitions (upkeep, CAVEATS in loom.h) takes host
  *     memory until it ends: 4 to 8 bytes for each slot of a partition, per thread. Without that
  *     memory upkeep does less: more keys stay outside of their home buckets.
+ *   - tables with byte strings: calls take temporary memory, 16 bytes for each key and each value
+ *     that is a string. docs/guide.md, "Byte strings", tells more.
  *
  * Capture. While a stream of the cuda machine is being captured into a graph, loom_map_build,
  * loom_map_insert, loom_map_find and loom_map_contains can become part of the graph: docs/guide.md,
- * "Streams and CUDA graphs". Other calls, and all calls on multimaps, return UNSUPPORTED.
+ * "Streams and CUDA graphs". Other calls return UNSUPPORTED, and so do all calls on multimaps and
+ * on tables with byte strings.
  *
  * Threads. Any number of host threads may use a handle. A call uses all threads of its context.
  * Destroying a table waits for the calls that have begun. Beginning a call after that is an error
@@ -412,6 +417,7 @@ typedef struct loom_memory {
  *   - Different keys of the same width have different hashes, if they have at most 8 bytes.
  *   - A key with hash h belongs to partition ((h >> 32) * p) >> 32 of a table of p partitions
  *     (loom_stats.partitions).
+ *   - All keys of a call have the same width. The call does not take a loom_strings.
  *   - The hash is not cryptographic: the seed is enough to compute a key from its hash.
  *   - loom::hash of loom/device.cuh is the same hash inside kernels.
  *   - Memory   allocates nothing

@@ -52,8 +52,8 @@
  * perfect table. With 1 lane to a group, divergent code needs no care.
  *
  * ACCESS. A view has one access. The access is part of the types loom::table, loom::row_table and
- * loom::multi_table, so the compiler refuses functions that the access does not offer. All functions of an access may
- * run at the same time, in one kernel or in several:
+ * loom::multi_table, so the compiler refuses functions that the access does not offer. All
+ * functions of an access may run at the same time, in one kernel or in several:
  *   LOOM_VIEW_FIND         find, contains, for_each; uses read-only loads. Perfect tables and
  *                          multimaps of LOOM_ENGINE_OPEN have only this; multimaps also count and
  *                          for_each_of.

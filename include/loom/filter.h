@@ -7,9 +7,10 @@
  * listed or erased: a bit may belong to several keys. To erase, clear the filter and insert the
  * remaining keys, or use a set.
  *
- * Keys have 1 to 256 bytes. Those of 4 and 8 bytes are numbers, and their arrays are aligned to
- * them. Keys of other widths are byte strings; their arrays may lie at any address. Keys of any
- * width set the same number of bits. Only their hash costs more.
+ * Keys have 1 to 256 bytes. All keys of a filter have the same width. Those of 4 and 8 bytes are
+ * numbers, and their arrays are aligned to them. Arrays of other keys may lie at any address. Keys
+ * of any width set the same number of bits. Only their hash costs more. Filters do not take byte
+ * strings (LOOM_VARIABLE): hash them yourself, and insert the 64-bit hashes as keys of 8 bytes.
  *
  * Which calls may overlap
  *   - insert and contains overlap with themselves and with each other, from any number of host
@@ -53,7 +54,7 @@ typedef struct loom_filter_config {
  * LOOM_IN_ORDER (order_bytes). The other fields are 0.
  *   - Memory   allocates nothing
  *   - Runs     synchronous
- *   - Status   INVALID_ARGUMENT: as loom_filter_create */
+ *   - Status   INVALID_ARGUMENT, UNSUPPORTED: as loom_filter_create */
 LOOM_API loom_status loom_filter_memory_required(loom_context *context, const loom_filter_config *config,
                                                  loom_memory *memory);
 
@@ -105,7 +106,8 @@ LOOM_API void loom_filter_destroy(loom_filter *filter);
  *              of keys is estimated from the bits. The false-positive rate is higher than asked
  *              for; loom_filter_stats tells it. A filter without a capacity is never OVERFILLED.
  *              UNSUPPORTED or OUT_OF_MEMORY: LOOM_BY_PARTITION is not possible. OUT_OF_MEMORY: also
- *              if there is no memory for LOOM_IN_ORDER; no key was inserted */
+ *              if there is no memory for LOOM_IN_ORDER; no key was inserted. INVALID_ARGUMENT: also
+ *              several flags, LOOM_BY_PARTITION with `added`, or LOOM_IN_ORDER without it */
 LOOM_API loom_status loom_filter_insert(loom_filter *filter, const void *keys, uint64_t n, uint32_t flags,
                                         uint8_t *added, loom_result *result, loom_stream stream);
 
@@ -134,7 +136,8 @@ LOOM_API loom_status loom_filter_merge(loom_filter *filter, loom_filter *other, 
 LOOM_API loom_status loom_filter_clear(loom_filter *filter, loom_result *result, loom_stream stream);
 
 /* Write a filter to a file and create a filter from a file.
- *   - Memory, Runs, Status   as loom_map_save and loom_map_load */
+ *   - Memory, Runs, Status   as loom_map_save and loom_map_load; UNSUPPORTED: the file holds no
+ *                            filter, but a map, set, counter or multimap */
 LOOM_API loom_status loom_filter_save(loom_filter *filter, const char *path, loom_stream stream);
 LOOM_API loom_status loom_filter_load(loom_context *context, const char *path, loom_filter **filter,
                                       loom_stream stream);

@@ -253,11 +253,14 @@ LOOM_API loom_status loom_map_set_workspace(loom_map *map, void *workspace, size
  *   - Runs     as `result` says; alone. Synchronous: builds of perfect tables and multimaps, and
  *              builds in order that go by partition (docs/guide.md, "Batches")
  *   - Status   FULL: some keys were refused, since the table must not or could not grow; the others
- *              are stored, and `status` tells which. UNSUPPORTED: see loom_insert_flags. After
- *              OUT_OF_MEMORY, UNSUPPORTED and INVALID_ARGUMENT the table is unchanged
+ *              are stored, and `status` tells which. TOO_LONG: no key was refused, but some strings
+ *              are longer than the table allows; the others are stored. UNSUPPORTED: see
+ *              loom_insert_flags; in multimaps also LOOM_OVERWRITE, and 2^32 pairs or more on the
+ *              cuda machine. After OUT_OF_MEMORY, UNSUPPORTED and INVALID_ARGUMENT the table is
+ *              unchanged
  * In a captured stream, builds, inserts and lookups become part of the CUDA graph, with rules of
- * their own: docs/guide.md, "Streams and CUDA graphs". Perfect tables: only lookups. Multimaps:
- * nothing. */
+ * their own: docs/guide.md, "Streams and CUDA graphs". Perfect tables: only lookups. The rows
+ * engine: no builds. Multimaps, and tables with byte strings: nothing. */
 LOOM_API loom_status loom_map_build(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
                                     uint8_t *status, loom_result *result, loom_stream stream);
 
@@ -270,7 +273,7 @@ LOOM_API loom_status loom_map_build(loom_map *map, const void *keys, const void 
  *              for growth
  *   - Runs     as `result` says; writer; alone if the keys go by partition or in order. Multimaps:
  *              synchronous and alone
- *   - Status   FULL: as in loom_map_build; UNSUPPORTED: see loom_insert_flags; OUT_OF_MEMORY
+ *   - Status   FULL, TOO_LONG, UNSUPPORTED: as in loom_map_build; OUT_OF_MEMORY
  * In perfect tables every call that may store keys (insert, find_or_insert, accumulate, count) runs
  * alone.
  *   - cpu machine: these calls behave as with LOOM_IN_ORDER. They take the temporary memory of a
@@ -284,11 +287,13 @@ LOOM_API loom_status loom_map_insert(loom_map *map, const void *keys, const void
  * stored, and the others find it.
  *   keys     [n] of key_bytes
  *   values   [n] of value_bytes: for keys that are absent
- *   found    [n] of value_bytes, optional: the value of each key, found or stored; zero if refused
- *   status   [n], optional: OK (stored as new), EXISTS or FULL
+ *   found    [n] of value_bytes, optional: the value of each key, found or stored; zero if the key
+ *            is refused or too long
+ *   status   [n], optional: OK (stored as new), EXISTS, FULL or TOO_LONG (keys that are strings)
  *   - Memory   only for growth; perfect tables as loom_map_insert
  *   - Runs     as `result` says; writer
- *   - Status   FULL: as in loom_map_build; UNSUPPORTED: a set */
+ *   - Status   FULL, TOO_LONG: as in loom_map_build; UNSUPPORTED: a set, a multimap, or values that
+ *              are byte strings */
 LOOM_API loom_status loom_map_find_or_insert(loom_map *map, const void *keys, const void *values, uint64_t n,
                                              void *found, uint8_t *status, loom_result *result, loom_stream stream);
 
@@ -296,10 +301,11 @@ LOOM_API loom_status loom_map_find_or_insert(loom_map *map, const void *keys, co
  * any one wins.
  *   keys     [n] of key_bytes
  *   values   [n] of value_bytes
- *   status   [n], optional: OK or NOT_FOUND; with strings also FULL and TOO_LONG
- *   - Memory   allocates nothing; strings: references, as in loom_map_insert, and memory for growth
+ *   status   [n], optional: OK or NOT_FOUND; TOO_LONG (strings), FULL (values that are strings)
+ *   - Memory   allocates nothing; values that are strings: memory for growth
  *   - Runs     as `result` says; writer
- *   - Status   UNSUPPORTED: a set; with values that are strings FULL, as in loom_map_build */
+ *   - Status   UNSUPPORTED: a set or a multimap; FULL, if values are strings, and TOO_LONG: as in
+ *              loom_map_build */
 LOOM_API loom_status loom_map_update(loom_map *map, const void *keys, const void *values, uint64_t n, uint8_t *status,
                                      loom_result *result, loom_stream stream);
 
@@ -339,7 +345,7 @@ typedef enum loom_number {
  *   number   the type of the numbers in `values`
  *   keys     [n] of key_bytes
  *   values   [n] of the number's bytes
- *   status   [n], optional: OK (stored as new), EXISTS or FULL
+ *   status   [n], optional: OK (stored as new), EXISTS, FULL or TOO_LONG (keys that are strings)
  *   - Widths: numbers are as wide as the values, or they have 4 bytes and the values 8. Narrower
  *     numbers are widened before they are combined: U32 to U64, I32 to I64, F32 to F64. A row then
  *     reads 4 bytes, and sums have 64 bits. LOOM_COMBINE_ADD_AND_COUNT takes LOOM_NUMBER_U32 and
@@ -351,8 +357,9 @@ typedef enum loom_number {
  *   - Memory   temporary memory if it is available and the call is faster with it (cuda machine,
  *              several rows for each key of the table); memory for growth
  *   - Runs     as `result` says; writer
- *   - Status   FULL: as in loom_map_build; INVALID_ARGUMENT: also if the numbers do not fit the
- *              values; UNSUPPORTED: a set, or values of other widths than 4 and 8 bytes */
+ *   - Status   FULL, TOO_LONG: as in loom_map_build; INVALID_ARGUMENT: also if the numbers do not
+ *              fit the values; UNSUPPORTED: a set, a multimap, or values that are byte strings or
+ *              have other widths than 4 and 8 bytes */
 LOOM_API loom_status loom_map_accumulate(loom_map *map, const void *keys, const void *values, uint64_t n,
                                          loom_combine combine, loom_number number, uint8_t *status, loom_result *result,
                                          loom_stream stream);
@@ -361,9 +368,10 @@ LOOM_API loom_status loom_map_accumulate(loom_map *map, const void *keys, const 
  * with one. The call does the same as loom_map_accumulate with LOOM_COMBINE_ADD and an array of
  * ones, without reading the array.
  *   keys     [n] of key_bytes
- *   status   [n], optional: OK (counted for the first time), EXISTS or FULL
+ *   status   [n], optional: OK (counted for the first time), EXISTS, FULL or TOO_LONG (keys that
+ *            are strings)
  *   - Memory, Runs   as loom_map_accumulate
- *   - Status         FULL: as in loom_map_build; UNSUPPORTED: as loom_map_accumulate */
+ *   - Status         FULL, TOO_LONG: as in loom_map_build; UNSUPPORTED: as loom_map_accumulate */
 LOOM_API loom_status loom_map_count(loom_map *map, const void *keys, uint64_t n, uint8_t *status, loom_result *result,
                                     loom_stream stream);
 
@@ -372,13 +380,15 @@ LOOM_API loom_status loom_map_count(loom_map *map, const void *keys, uint64_t n,
 /* Looks the keys up. An absent key is no failure: the call returns OK.
  *   keys     [n] of key_bytes
  *   values   [n] of value_bytes; NULL for a set
- *   absent   optional: value_bytes bytes in host memory, the value for absent keys. NULL: zeros. The
- *            call reads them before it returns. NULL for a set
+ *   absent   optional: value_bytes bytes in host memory, at most 8: the value for absent keys. The
+ *            call reads them before it returns. NULL: zeros. NULL for a set
  *   status   [n], optional: OK or NOT_FOUND
  *   - Without a status array, choose an `absent` that no key has as its value. Then the values tell
  *     which keys are present, and the call writes no statuses.
  *   - Memory   allocates nothing; multimaps on the cuda machine: 8 bytes for each key
- *   - Runs     as `result` says; reader */
+ *   - Runs     as `result` says; reader
+ *   - Status   UNSUPPORTED: `absent` is given, and values have more than 8 bytes; `values` or
+ *              `absent` is given, and values are byte strings: use loom_map_find_strings */
 LOOM_API loom_status loom_map_find(loom_map *map, const void *keys, uint64_t n, void *values, const void *absent,
                                    uint8_t *status, loom_result *result, loom_stream stream);
 
@@ -464,9 +474,9 @@ LOOM_API loom_status loom_map_apply(loom_map *map, const uint8_t *operations, co
  *              memory
  *   - Runs     as `result` says, in multimaps synchronous; alone
  *   - Status   INVALID_ARGUMENT: also if the number is not as wide as the values, or a bound is a
- *              NaN; UNSUPPORTED: a set, or values of other widths than 4 and 8 bytes;
- *              OUT_OF_MEMORY: the rows engine, multimaps on the cuda machine. Pairs that were
- *              erased before stay erased: call again
+ *              NaN; UNSUPPORTED: a set, or values that are byte strings or have other widths than 4
+ *              and 8 bytes; OUT_OF_MEMORY: the rows engine, multimaps on the cuda machine. Pairs
+ *              that were erased before stay erased: call again
  * Kernels have erase_if of loom/device.cuh instead, with a condition of your own. */
 LOOM_API loom_status loom_map_erase_if(loom_map *map, loom_number number, const void *least, const void *most,
                                        loom_result *result, loom_stream stream);
@@ -620,7 +630,8 @@ LOOM_API loom_status loom_map_save(loom_map *map, const char *path, loom_stream 
  *              for which there is space, tables with strings 1 / 64 of the space for strings
  *   - Runs     synchronous
  *   - Status   IO; BAD_FILE: truncated, damaged, or not a hashloom file; FOREIGN_VERSION;
- *              UNSUPPORTED; OUT_OF_MEMORY */
+ *              UNSUPPORTED: the file holds a filter, or a table that this version or this machine
+ *              does not have; OUT_OF_MEMORY */
 LOOM_API loom_status loom_map_load(loom_context *context, const char *path, loom_map **map, loom_stream stream);
 
 /* ---- Statistics ------------------------------------------------------------------------------ */

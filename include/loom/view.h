@@ -73,14 +73,17 @@ typedef struct loom_map_view {
  *     freed through a mixed view can be used again, and keys of a multimap whose values were all
  *     refused are gone. After a view that writes, the next call that inserts into a table with
  *     growth waits and counts the keys (docs/guide.md, "Growth").
+ *   - Chain multimaps: the first view for LOOM_VIEW_INSERT after the table was made, moved, built or
+ *     inserted into zeroes the free space for values. Files then hold nothing that other programs or
+ *     tables left in this memory.
  *   - Memory   allocates nothing
  *   - Runs     stream-ordered; does not wait for the device
  *   - Status   UNSUPPORTED: the machine runs no kernels (LOOM_FEATURE_VIEWS); the table has byte
- *              strings; the access is LOOM_VIEW_ACCUMULATE and values are no numbers of 4 or 8
- *              bytes; the access writes (LOOM_FEATURE_WRITING_VIEWS) and the table is perfect or a
- *              multimap of LOOM_ENGINE_OPEN; the table is a multimap of LOOM_ENGINE_CHAIN and the
- *              access is neither LOOM_VIEW_FIND nor LOOM_VIEW_INSERT; a multimap has keys or values
- *              of neither 4 nor 8 bytes;
+ *              strings; the access is LOOM_VIEW_ACCUMULATE, and the table is a set or its values
+ *              are no numbers of 4 or 8 bytes; the access writes (LOOM_FEATURE_WRITING_VIEWS) and the
+ *              table is perfect or a multimap of LOOM_ENGINE_OPEN; the table is a multimap of
+ *              LOOM_ENGINE_CHAIN and the access is neither LOOM_VIEW_FIND nor LOOM_VIEW_INSERT; a
+ *              multimap has keys or values of neither 4 nor 8 bytes;
  *              IN_USE: a view of another access is lent, or 16 views are; INVALID_ARGUMENT: this
  *              table did not lend the view */
 LOOM_API loom_status loom_map_view_begin(loom_map *map, loom_view_access access, loom_map_view *view,
@@ -99,7 +102,9 @@ typedef struct loom_filter_view {
 
 /* Lend and end a view of a filter, as views of maps. While a view is lent, these calls return
  * IN_USE: save, clone, stats, clear, merge, and insert with LOOM_BY_PARTITION. Large inserts
- * without that flag go directly. */
+ * without that flag go directly.
+ *   - Status   UNSUPPORTED: the machine runs no kernels (LOOM_FEATURE_VIEWS); IN_USE: 16 views are
+ *              lent; INVALID_ARGUMENT: this filter did not lend the view */
 LOOM_API loom_status loom_filter_view_begin(loom_filter *filter, loom_filter_view *view, loom_stream stream);
 LOOM_API loom_status loom_filter_view_end(loom_filter *filter, const loom_filter_view *view, loom_stream stream);
 

@@ -37,6 +37,16 @@ static loom_status pass(loom__handle *handle, loom__access access, loom_stream s
     return LOOM_OK;
 }
 
+/* Before the first view that writes. Its kernels may look keys up, and calls that write without lookups beside them may
+ * be in flight (batch.read_beside): the kernels come after these. */
+static loom_status prepare(loom__handle *handle, loom_stream stream)
+{
+    RETURN_IF_FAILED(loom__handle_order_begin(handle, LOOM__ACCESS_ALONE, stream));
+    const loom_status status = loom__map_table_prepare_view(handle->table, stream);
+    loom__handle_order_end(handle, 0, stream);
+    return status;
+}
+
 /* Fills in a view and records it as lent. The caller is inside the gate, as a writer. */
 static loom_status begin(loom__handle *handle, loom_view_access asked, loom_map_view *view, loom_stream stream)
 {
@@ -52,10 +62,8 @@ static loom_status begin(loom__handle *handle, loom_view_access asked, loom_map_
                     "pass one view to several kernels",
                     LOOM__MOST_VIEWS, handle->view_end);
     RETURN_IF_FAILED(loom__table_lend(handle->table, view));
-    /* Kernels with the view may look keys up, and calls that write without lookups beside them may be in flight
-     * (batch.read_beside). The view's kernels come after these. */
     if (handle->lent == 0 && !handle->is_filter && access != LOOM__ACCESS_READ)
-        RETURN_IF_FAILED(pass(handle, LOOM__ACCESS_ALONE, stream));
+        RETURN_IF_FAILED(prepare(handle, stream));
     RETURN_IF_FAILED(pass(handle, access, stream));
     view->serial = next_serial();
     handle->lent_as = access;

@@ -89,6 +89,10 @@ typedef struct loom__map_kernels {
     /* Bytes of temporary memory for copies of a batch of n keys whose arrays lie in host memory, beyond what bulk_bytes
      * tells, at most. Optional: none. */
     uint64_t (*host_array_bytes)(loom__machine *machine, const void *view, uint64_t n);
+
+    /* Zeroes the memory that users' kernels may take: they do not fill all of it, and files hold it. The caller has the
+     * table alone. Does not wait. Optional: kernels take no memory. */
+    loom_status (*zero_free)(loom__machine *machine, const void *view, loom_stream stream);
 } loom__map_kernels;
 
 typedef struct loom__filter_kernels {

@@ -15,7 +15,7 @@ enum {
     /* Changes whenever this header, access.h, batch.h, combine.h, kernels.h, key_sketch.h, operations.h, strings.h,
      * totals.h, an engine's *_layout.h or a header that these include changes: their structs cross between the library
      * and a module. */
-    LOOM__MACHINE_INTERFACE = 33
+    LOOM__MACHINE_INTERFACE = 34
 };
 
 typedef struct loom__order loom__order;

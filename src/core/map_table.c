@@ -220,6 +220,7 @@ loom_status loom__map_table_build(loom__table *table, const loom__batch *batch)
     const loom__map_kernels *kernels = kernels_of(table);
     loom__batch whole = *batch;
     whole.replace = 1;
+    table->free_is_zero = 0;
     RETURN_IF_FAILED(
         (kernels->insert_bulk != NULL ? kernels->insert_bulk : kernels->write)(table->machine, table->view, &whole));
     table->replayed |= batch->captured != 0;
@@ -237,6 +238,7 @@ loom_status loom__map_table_write(loom__table *table, const loom__batch *batch)
 {
     const loom__map_kernels *kernels = kernels_of(table);
     const int asked = (batch->flags & (LOOM_IN_ORDER | LOOM_BY_PARTITION)) != 0 || batch->by_partition;
+    table->free_is_zero &= !inserts(batch); /* an insertion that finds too little room writes there, too */
     const loom_status status = (asked && kernels->insert_bulk != NULL ? kernels->insert_bulk : kernels->write)(
         table->machine, table->view, batch);
     table->replayed |= status == LOOM_OK && batch->captured != 0;
@@ -372,6 +374,16 @@ loom_status loom__map_table_upkeep(loom__table *table, loom_stream stream)
 }
 
 /* ---- device views ---- */
+
+loom_status loom__map_table_prepare_view(loom__table *table, loom_stream stream)
+{
+    const loom__map_kernels *kernels = kernels_of(table);
+    if (kernels->zero_free == NULL || table->free_is_zero)
+        return LOOM_OK;
+    RETURN_IF_FAILED(kernels->zero_free(table->machine, table->view, stream));
+    table->free_is_zero = 1;
+    return LOOM_OK;
+}
 
 loom_status loom__map_table_take_back(loom__table *table, int sweep, loom_stream stream)
 {

@@ -221,6 +221,7 @@ loom_status loom__table_set_totals(loom__table *table, uint64_t keys, loom_strea
 loom_status loom__table_clear(loom__table *table, loom_stream stream)
 {
     table->most = table->worn = table->most_string_bytes = 0;
+    table->free_is_zero = 0;
     if (table->is.type == LOOM_TYPE_FILTER)
         return ((const loom__filter_kernels *)table->kernels)->clear(table->machine, table->view, stream);
     return ((const loom__map_kernels *)table->kernels)->clear(table->machine, table->view, stream);

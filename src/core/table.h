@@ -75,6 +75,7 @@ struct loom__table {
     uint64_t stashed;                /* cells that set_totals counts as stashed: those of the tables before this one */
     uint64_t worn;                   /* keys given to calls that may wear partitions, since the last upkeep */
     int replayed;                    /* a graph may have changed the contents unseen */
+    int free_is_zero;                /* the memory that users' kernels may take */
     uint64_t view[LOOM__VIEW_WORDS]; /* the engine's view struct, as its kernels take it */
 };
 
@@ -186,6 +187,10 @@ loom_status loom__map_table_erase_if(loom__table *table, const loom__value_range
 /* Whether upkeep is due after calls that write. Upkeep needs the table alone; it does not wait. */
 int loom__map_table_wants_upkeep(const loom__table *table);
 loom_status loom__map_table_upkeep(loom__table *table, loom_stream stream);
+
+/* Runs before the kernels of device views that write, and zeroes memory that they may take, unless it is zero. Needs the
+ * table alone; does not wait. */
+loom_status loom__map_table_prepare_view(loom__table *table, loom_stream stream);
 
 /* Runs after the kernels of device views that wrote, and adds the keys that they stored to the size. With `sweep`, also
  * frees retired slots; mixed views need this. Needs the table alone; does not wait. */

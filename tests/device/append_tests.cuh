@@ -2,6 +2,7 @@
  * is different, so it tells which append brought it. The statuses say which values must be in the table. Host calls,
  * which have tests of their own, read the table, and so do kernels with a view for lookups. */
 #include <algorithm>
+#include <unistd.h>
 
 namespace
 {
@@ -94,10 +95,12 @@ template <class key, class value> struct chain_fixture {
     uint32_t next_value = 1;
     uint64_t refused = 0; /* by the latest appends */
 
-    chain_fixture(uint32_t key_count, const chain_shape &shape) : n(key_count), keys(key_count), model(key_count)
+    chain_fixture(uint32_t key_count, const chain_shape &shape, const loom_allocator &allocator = {})
+        : n(key_count), keys(key_count), model(key_count)
     {
         loom_context_config with = LOOM_CONTEXT_CONFIG_INIT;
         with.machine = LOOM_MACHINE_CUDA;
+        with.allocator = allocator;
         loom_map_config config = LOOM_MAP_CONFIG_INIT;
         config.type = LOOM_TYPE_MULTIMAP;
         config.engine = LOOM_ENGINE_CHAIN;
@@ -322,6 +325,66 @@ template <class key, class value> void test_append_without_room()
             REQUIRE(list.size() == most);
         bound.check();
     }
+}
+
+/* Memory that is full of one byte. */
+enum { DIRT = 0xa5 };
+
+void *allocate_dirty(void *, size_t bytes, size_t alignment, loom_memory_kind kind, loom_stream)
+{
+    void *memory = NULL;
+    if (kind == LOOM_MEMORY_HOST)
+        return posix_memalign(&memory, std::max(alignment, sizeof memory), bytes) == 0 ? memset(memory, DIRT, bytes)
+                                                                                       : NULL;
+    if (cudaMalloc(&memory, bytes) != cudaSuccess)
+        return NULL;
+    REQUIRE_CUDA(cudaMemset(memory, DIRT, bytes));
+    REQUIRE_CUDA(cudaDeviceSynchronize());
+    return memory;
+}
+
+void release_dirty(void *, void *memory, size_t, loom_memory_kind kind, loom_stream)
+{
+    if (kind == LOOM_MEMORY_HOST)
+        free(memory);
+    else
+        cudaFree(memory); /* waits */
+}
+
+/* No eight bytes of the table's file are as the memory was before the table had it. */
+void require_clean_file(loom_map *map)
+{
+    char path[] = "/tmp/loom-appends-XXXXXX";
+    const int made = mkstemp(path);
+    REQUIRE(made >= 0);
+    close(made);
+    REQUIRE_OK(loom_map_save(map, path, NULL));
+    FILE *file = fopen(path, "rb");
+    REQUIRE(file != NULL);
+    uint32_t dirty = 0;
+    for (int byte; (byte = fgetc(file)) != EOF;) {
+        dirty = byte == DIRT ? dirty + 1 : 0;
+        REQUIRE(dirty < 8);
+    }
+    fclose(file);
+    unlink(path);
+}
+
+/* Buckets with room behind their values, before and after insertions of the host. */
+template <class key, class value> void test_append_leaves_clean_files()
+{
+    const loom_allocator allocator = {allocate_dirty, release_dirty, NULL};
+    chain_fixture<key, value> f(500, {2000, 100000, 7, 1.5, 0}, allocator);
+    for (int turn = 0; turn < 3; turn++) {
+        f.append(500, 2000, 500);
+        require_clean_file(f.map);
+        f.insert_by_host(3);
+        require_clean_file(f.map);
+    }
+    REQUIRE_OK(loom_map_reserve_values(f.map, 200000, NULL)); /* other memory */
+    f.append(500, 2000, 0);
+    require_clean_file(f.map);
+    f.check();
 }
 
 template <class table_type> __global__ void refused_appends(const loom_map_view view, uint32_t *told)

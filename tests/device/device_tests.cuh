@@ -672,6 +672,7 @@ template <class key, class value> void test_appends()
 {
     test_append<key, value>();
     test_append_without_room<key, value>();
+    test_append_leaves_clean_files<key, value>();
 }
 
 template <class key, class value> void test_widths(const char *widths)

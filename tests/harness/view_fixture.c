@@ -21,6 +21,15 @@ static loom_status fold_nothing(loom__machine *machine, const void *view, loom_s
     return LOOM_OK;
 }
 
+static loom_status zero_nothing(loom__machine *machine, const void *view, loom_stream stream)
+{
+    (void)machine, (void)view, (void)stream;
+    view_faults.zeroings++;
+    RETURN_ERROR_IF(view_faults.failing_zeroings-- > 0, LOOM_DEVICE, "the test wants zeroing to fail");
+    view_faults.failing_zeroings = 0;
+    return LOOM_OK;
+}
+
 static loom_status upkeep(loom__machine *machine, const void *view, int all, loom_stream stream)
 {
     RETURN_ERROR_IF(view_faults.failing_upkeeps-- > 0, LOOM_DEVICE, "the test wants upkeep to fail");
@@ -45,6 +54,7 @@ static void make_engine_lend(loom_context *context, uint32_t engine)
     real_upkeep = lending.upkeep;
     lending.upkeep = upkeep;
     lending.fold_size = fold_nothing;
+    lending.zero_free = zero_nothing;
     ops.kernels = lending_kernels;
     context->machine->ops = &ops;
 }

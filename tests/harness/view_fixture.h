@@ -16,10 +16,12 @@ loom_context *make_lending_context(test_run *t);
 /* A context of the cuda machine; without one the test is skipped. */
 loom_context *make_cuda_context(test_run *t);
 
-/* The steps that end the last view, in contexts of make_open_lend. */
+/* The steps before the first view that writes, and those that end the last view, in contexts of make_open_lend. */
 extern struct view_faults {
     int failing_folds, failing_upkeeps; /* this many of the next calls fail */
-    int folds;                          /* calls so far */
+    int failing_zeroings;
+    int folds;    /* calls so far */
+    int zeroings; /* calls that zero what kernels may take, which come first */
 } view_faults;
 
 /* An open table with keys of 4 bytes that does not grow; without values a set. */

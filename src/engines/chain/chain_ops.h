@@ -50,6 +50,8 @@
  * each bucket a word for it; appends would cost twice as much. Appends and erasures must not overlap either, as in open
  * tables.
  *
+ * The heap behind `used` is zero when appends begin, so what a bucket has behind its values is zero, too: files hold it.
+ *
  * A key whose first bucket was refused stays in the directory, in the state NONE, and counts as absent. The append
  * sets lists->bare. The machine erases these keys when the last view ends (cuda_chain_views.cu). */
 #ifndef LOOM_CHAIN_OPS_H

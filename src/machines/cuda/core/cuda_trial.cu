@@ -1,4 +1,4 @@
-/* Functions for tests only: failures, small slices, arrays and tables of widths that no public call has yet. */
+/* Functions for tests only: failures, small slices, and single steps of calls on arrays and tables of any width. */
 #include "machines/cuda/core/cuda_trial.h"
 
 #include "machines/cuda/core/cuda_call.cuh"

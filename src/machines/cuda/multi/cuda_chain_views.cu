@@ -1,4 +1,7 @@
-/* The end of views through which users' kernels appended to a chain multimap.
+/* The begin and the end of views through which users' kernels append to a chain multimap.
+ *
+ * A bucket that an append takes has room behind its values, and gaps around it if it is LARGE. Both go into files, and
+ * appends do not write them. So the free part of the heap is zeroed before.
  *
  * Kernels count in view->directory.added what they add: keys, pairs, values in the heap. These counts go to the totals.
  * `used` may be beyond the end of the heap, and becomes what is used (chain_used). A key whose first value found no
@@ -53,12 +56,33 @@ __global__ void fold_kernel(const loom__multi_view view)
 
 static_assert(OPEN_ADDED_COPIES == 32, "one lane for each");
 
+/* Values have 4 or 8 bytes. */
+__global__ void __launch_bounds__(MULTI_THREADS) zero_free_kernel(const loom__multi_view view)
+{
+    uint32_t *heap = (uint32_t *)(void *)view.heap;
+    const uint64_t words = view.value_bytes / sizeof *heap, end = view.room * words;
+    for (uint64_t at = view.lists->used * words + multi_item(); at < end; at += multi_items())
+        heap[at] = 0;
+}
+
 const loom__multi_view *view_of(const void *any_view)
 {
     return static_cast<const loom__multi_view *>(any_view);
 }
 
 } // namespace
+
+loom_status cuda_chain_zero_free(loom__machine *machine, const void *any_view, loom_stream given)
+{
+    const loom__multi_view *view = view_of(any_view);
+    cuda_state *cuda = (cuda_state *)machine;
+    ON_DEVICE(cuda);
+    if (view->room == 0)
+        return LOOM_OK;
+    zero_free_kernel<<<multi_sum_blocks(cuda, view->room), MULTI_THREADS, 0, (cudaStream_t)given>>>(*view);
+    CUDA_TRY(cudaGetLastError());
+    return LOOM_OK;
+}
 
 loom_status cuda_chain_erase_bare(loom__machine *machine, const void *any_view, loom_stream given)
 {

@@ -202,4 +202,5 @@ const loom__map_kernels cuda_multi_kernels = {
     cuda_multi_erase_pairs,
     1, /* tries_builds */
     cuda_multi_host_array_bytes,
+    cuda_chain_zero_free,
 };
