@@ -102,6 +102,7 @@ static const bench_option case_word = {
 #define MOST_BYTES        0x1p38 /* a filter has fewer than 2^32 blocks of 64 bytes */
 
 static const uint32_t lanes[] = {0, 1, 2, 4, 8};
+static const uint32_t ticket_bits[] = {1, 2, 4, 8};
 
 #define AT(member)       .offset = offsetof(bench_options, member)
 #define RANGE(low, high) .lowest = (low), .highest = (high)
@@ -150,6 +151,7 @@ static const bench_option table[] = {
     {"--value-bytes", "a number of bytes", .kind = BENCH_COUNT32, AT(value_bytes), RANGE(1, 65536),
      .bit = BENCH_USES_VALUE_BYTES},
     {"--layout", "together or apart", .kind = BENCH_WORD, .set = set_layout, .bit = BENCH_USES_LAYOUT},
+    {"--ticket-bits", NULL, .kind = BENCH_CHOICE, AT(ticket_bits), CHOICES(ticket_bits), .bit = BENCH_USES_TICKET_BITS},
     {"--ops", "operations parted by commas", .kind = BENCH_WORDS, .set = add_op, .bit = BENCH_USES_OPS},
     {"--repeat", "a number", .kind = BENCH_COUNT, AT(repeat), RANGE(1, BENCH_MAX_REPEAT), .bit = BENCH_USES_REPEAT},
     {"--sweep", NULL, .kind = BENCH_FLAG, AT(sweep), .bit = BENCH_USES_SWEEP},

@@ -45,7 +45,8 @@ typedef enum bench_use {
     BENCH_USES_LAYOUT = 1 << 26,
     BENCH_USES_WORKSPACE = 1 << 27,
     BENCH_USES_LIMITS = 1 << 28,
-    BENCH_USES_GROUPS = 1 << 29
+    BENCH_USES_GROUPS = 1 << 29,
+    BENCH_USES_TICKET_BITS = 1 << 30
 } bench_use;
 
 typedef struct bench_options {
@@ -69,6 +70,7 @@ typedef struct bench_options {
     bench_list groups;         /* different keys of the rows of a group-by */
     loom_row_place row_place;  /* of tables of the rows engine; --engine sets it, too */
     loom_layout layout;        /* the same tables */
+    uint32_t ticket_bits;      /* of tables of the tickets engine; 0: the library chooses */
     uint64_t first_bucket;     /* multimaps of the chain engine; 0: the library chooses */
     double bucket_growth;      /* the same */
     uint64_t bytes;            /* size of one filter, instead of bits_per_key; 0: not given */

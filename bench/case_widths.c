@@ -353,7 +353,7 @@ static uint64_t in_sectors(uint64_t bytes)
 /* Bytes that the queries must move, on average. */
 static double bytes_of_query(const widths_bench *bench, bool with_value)
 {
-    const bool rows = bench->stats.engine == LOOM_ENGINE_ROWS,
+    const bool rows = bench->stats.engine == LOOM_ENGINE_ROWS || bench->stats.engine == LOOM_ENGINE_TICKETS,
                apart = bench->session->options->layout == LOOM_LAYOUT_APART;
     const uint32_t pair_in_line = bench->stats.engine == LOOM_ENGINE_OPEN ? 12 : 8; /* bytes of the widest */
     const bool in_line = !rows && bench->key_bytes + bench->value_bytes <= pair_in_line;
@@ -415,6 +415,7 @@ static loom_status make_table(widths_bench *bench)
     config.engine = bench->session->options->engine;
     config.row_place = bench->session->options->row_place;
     config.layout = bench->session->options->layout;
+    config.ticket_bits = bench->session->options->ticket_bits;
     bench->stats = (loom_stats)LOOM_STATS_INIT;
     loom_status status = loom_map_create(bench->session->context, &config, &bench->map);
     if (status == LOOM_OK)
@@ -430,12 +431,13 @@ static bool op_runs(const bench_options *options, size_t index)
 }
 
 /* The machine has no tables of this width, or the engine that --engine names has none. Only tables with rows have a
- * layout. */
+ * layout, and only those of the tickets engine have --ticket-bits. */
 static bool is_left_out(const widths_bench *bench, loom_status status)
 {
     return status == LOOM_UNSUPPORTED ||
-           (status == LOOM_INVALID_ARGUMENT && (bench->session->options->engine != LOOM_ENGINE_DEFAULT ||
-                                                bench->session->options->layout != LOOM_LAYOUT_DEFAULT));
+           (status == LOOM_INVALID_ARGUMENT &&
+            (bench->session->options->engine != LOOM_ENGINE_DEFAULT || bench->session->options->ticket_bits != 0 ||
+             bench->session->options->layout != LOOM_LAYOUT_DEFAULT));
 }
 
 static void run_load(widths_bench *bench, const bench_list *hits)
@@ -527,14 +529,15 @@ static uint32_t op_uses(size_t index)
     return looks_up(&widths_ops[index]) ? BENCH_USES_HIT : 0;
 }
 
-const bench_case bench_case_widths = {
-    .name = "widths",
-    .summary = "maps, by bytes of key and value",
-    .op_name = op_name,
-    .op_runs = op_runs,
-    .op_uses = op_uses,
-    .type = LOOM_TYPE_MAP,
-    .uses = BENCH_USES_LIMITS | BENCH_USES_N | BENCH_USES_LOAD | BENCH_USES_KEY_BYTES | BENCH_USES_VALUE_BYTES |
-            BENCH_USES_OPS | BENCH_USES_REPEAT | BENCH_USES_ENGINE | BENCH_USES_LANES | BENCH_USES_LAYOUT,
-    .any_width = BENCH_USES_KEY_BYTES | BENCH_USES_VALUE_BYTES,
-    .run = run_widths};
+const bench_case bench_case_widths = {.name = "widths",
+                                      .summary = "maps, by bytes of key and value",
+                                      .op_name = op_name,
+                                      .op_runs = op_runs,
+                                      .op_uses = op_uses,
+                                      .type = LOOM_TYPE_MAP,
+                                      .uses = BENCH_USES_LIMITS | BENCH_USES_N | BENCH_USES_LOAD |
+                                              BENCH_USES_KEY_BYTES | BENCH_USES_VALUE_BYTES | BENCH_USES_OPS |
+                                              BENCH_USES_REPEAT | BENCH_USES_ENGINE | BENCH_USES_LANES |
+                                              BENCH_USES_LAYOUT | BENCH_USES_TICKET_BITS,
+                                      .any_width = BENCH_USES_KEY_BYTES | BENCH_USES_VALUE_BYTES,
+                                      .run = run_widths};

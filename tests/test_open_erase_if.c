@@ -282,7 +282,8 @@ TEST_EACH(test_open_erase_if_expiry, .every_engine = 1)
     const loom_stats worn = map_stats(map), built = map_stats(fresh);
     test_note("%.4f buckets per hit, %.4f fresh; %.4f per miss", worn.accesses_per_hit, built.accesses_per_hit,
               worn.accesses_per_miss);
-    CHECK(worn.accesses_per_miss < 1.1);
+    /* One of five tickets is free, and a search passes those that are not. */
+    CHECK(worn.accesses_per_miss < (t->engine == LOOM_ENGINE_TICKETS ? 6 : 1.1));
     CHECK(worn.accesses_per_hit <= built.accesses_per_hit * 1.2);
     free_batch(&come);
     free_batch(&all);

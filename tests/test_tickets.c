@@ -73,7 +73,7 @@ TEST_EACH_KIND(test_tickets_upkeep_frees_retired_tickets, .cpu_only = 1)
     fill_distinct(&b, salt, 0);
     CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, b.n);
     const double when_full = map_stats(map).accesses_per_miss;
-    CHECK(when_full > 8);
+    CHECK(when_full > 6); /* at load 0.87 */
     erase_and_check(t, map, salt, 0, SOME, KEYS);
     CHECK(map_stats(map).accesses_per_miss < 0.8 * when_full);
     erase_and_check(t, map, salt, SOME, KEYS - SOME - FEW, KEYS);
@@ -143,7 +143,8 @@ TEST_EACH_KIND(test_tickets_full_to_the_last_slot, .cpu_only = 1)
     loom_context_destroy(context);
 }
 
-/* In larger partitions the reach of insertions ends before all slots are taken, far beyond any promised load. */
+/* In larger partitions a key may find no ticket within reach before all are taken, but only far beyond any promised
+ * load. */
 TEST_EACH_KIND(test_tickets_full_within_reach, .cpu_only = 1)
 {
     enum { SLOTS = 20011 };
@@ -153,9 +154,20 @@ TEST_EACH_KIND(test_tickets_full_within_reach, .cpu_only = 1)
     config.buckets_per_partition = SLOTS;
     loom_map *map = make_map_from(context, &config);
     const loom_stats empty = map_stats(map);
-    const loom_result told = overfill(t, map, random_u64(&t->random), empty.slots + empty.slots / 20);
-    CHECK(told.ok > 0.985 * (double)empty.slots && told.ok < empty.slots);
+    batch b = make_batch(t, 200);
+    const uint64_t salt = random_u64(&t->random);
+    uint64_t full = 0;
+    for (uint64_t given = 0; full == 0 && given < 2 * empty.slots; given += b.n) {
+        fill_distinct(&b, salt, given);
+        full = checked_insert(map, &b, LOOM_KEEP).full;
+    }
+    test_note("full at load %.4f", map_stats(map).load);
+    CHECK_GE(full, 1);
+    CHECK(map_stats(map).load > 0.98);
+    CHECK(map_stats(map).load < 1);
     CHECK_LE(map_stats(map).longest_chain, 1024);
+    free_batch(&b);
+    overfill(t, map, random_u64(&t->random), SLOTS / 10);
     loom_map_destroy(map);
     loom_context_destroy(context);
 }

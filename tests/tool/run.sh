@@ -253,6 +253,7 @@ unused multi --wait 'map, perfect, filter and group' last
 unused map --groups group 5
 unused map --callers threads 2
 unused map --layout widths apart
+unused map --ticket-bits widths 4
 unused map --values-per-key multi 2
 unused map --first-bucket multi 2
 unused map --bucket-growth multi 2
@@ -272,6 +273,8 @@ runs tool_used_threads threads --engine open --n 10 --batch 5 --callers 1,2 --co
     --value-bytes 8
 runs tool_used_widths widths --n 10 --load 0.5 --hit 50 --engine rows --key-bytes 33 --value-bytes 7 --ops find \
     --layout apart --repeat 1
+runs tool_used_tickets widths --n 100 --load 0.5 --hit 50 --engine tickets --key-bytes 33 --value-bytes 7 \
+    --ticket-bits 4 --repeat 1
 runs tool_used_stadium stadium --n 2000 --load 0.5 --hit 50 --batch 100 --key-bytes 33 --value-bytes 7 --repeat 1 \
     --ops build,insert,find,routes,grow
 runs tool_used_stadium_on_the_machine stadium --n 2000 --engine rows --ops find --batch 300 --repeat 1
