@@ -161,13 +161,17 @@ loom_status loom__map_run_rows(loom_map *map, loom__map_work work, loom__batch *
         batch->alone = order == LOOM__ACCESS_ALONE;
     }
     loom_route route = LOOM_ROUTE_DIRECTLY;
-    loom_explanation explained = LOOM_EXPLANATION_INIT;
+    loom_explanation explained;
+    const int explains = map->has_routes;
     batch->route = &route;
-    batch->explained = &explained;
+    if (explains) { /* otherwise it would cost a call with one key more than its gate */
+        explained = (loom_explanation)LOOM_EXPLANATION_INIT;
+        batch->explained = &explained;
+    }
     loom_status status = grows ? run_with_growth(map, work, batch) : work(map->handle.table, batch);
     if (status == LOOM_OK)
         loom__map_note_call(map, access, batch->n, route);
-    if (explained.route != LOOM_ROW_ROUTE_NONE)
+    if (explains && explained.route != LOOM_ROW_ROUTE_NONE)
         loom__map_note_explanation(map, &explained);
     if (access == LOOM__ACCESS_FIND) { /* a lookup without a result was waited for */
         if (given == NULL && status == LOOM_OK && batch->n > 0)
@@ -315,16 +319,12 @@ static loom_status check_batch(loom_map *map, const loom__batch *batch, int want
         RETURN_IF_FAILED(loom__map_check(map, batch->stream));
     RETURN_IF_FAILED(loom__map_check_values(map, wants & GIVES_VALUES ? batch->found_values : batch->values));
     const char is_set = map->type == LOOM_TYPE_SET;
-    loom__array keys = {.name = "keys", .at = batch->keys, .width = map->key_bytes};
-    loom__array values = {.name = "values",
-                          .at = batch->values,
-                          .width = loom__number_bytes(batch->widening, map->value_bytes),
-                          .optional = is_set || !(wants & TAKES_VALUES)};
-    if (map->variable != 0)
-        RETURN_IF_FAILED(check_strings(map, batch, wants, &keys, &values));
-    const loom__array arrays[] = {
-        keys,
-        values,
+    loom__array arrays[] = {
+        {.name = "keys", .at = batch->keys, .width = map->key_bytes},
+        {.name = "values",
+         .at = batch->values,
+         .width = loom__number_bytes(batch->widening, map->value_bytes),
+         .optional = is_set || !(wants & TAKES_VALUES)},
         {.name = wants & GIVES_VALUES ? "values" : "found",
          .at = batch->found_values,
          .width = map->value_bytes,
@@ -333,6 +333,8 @@ static loom_status check_batch(loom_map *map, const loom__batch *batch, int want
         {.name = "found", .at = batch->found, .width = 1, .optional = 1, .written = 1},
         {.name = "status", .at = batch->status, .width = 1, .optional = 1, .written = 1},
     };
+    if (map->variable != 0)
+        RETURN_IF_FAILED(check_strings(map, batch, wants, &arrays[0], &arrays[1]));
     return loom__check_arrays(arrays, sizeof arrays / sizeof *arrays, batch->n);
 }
 

@@ -115,9 +115,10 @@ int loom__map_table_has_strings(const loom__table *table)
 
 loom__room loom__map_table_room(const loom__table *table)
 {
+    if (!(table->engine->options & (LOOM__OPTION_LISTS | LOOM__OPTION_STRINGS)))
+        return (loom__room){table->is.capacity, 0}; /* insertions of one key ask for it */
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
-    if (table->engine->options & (LOOM__OPTION_LISTS | LOOM__OPTION_STRINGS))
-        table->engine->tell_config(table, &config);
+    table->engine->tell_config(table, &config);
     return (loom__room){table->is.capacity, config.values + config.string_bytes}; /* one of them is 0 */
 }
 
