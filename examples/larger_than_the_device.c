@@ -53,6 +53,19 @@ int main(void)
     printf("with rows in host memory: %" PRIu64 " bytes there, and %" PRIu64 " where the machine works\n",
            memory.host_bytes, memory.table_bytes);
 
+    /* A board of tickets is smaller than tags, and its lookups read more. */
+    loom_map_config smaller = config;
+    smaller.engine = LOOM_ENGINE_TICKETS;
+    for (smaller.ticket_bits = 8; smaller.ticket_bits > 0; smaller.ticket_bits /= 2) {
+        loom_memory board = LOOM_MEMORY_INIT;
+        const loom_status told = loom_map_memory_required(context, &smaller, &board);
+        if (told == LOOM_OK)
+            printf("with tickets of %u bits: %" PRIu64 " bytes where the machine works\n", smaller.ticket_bits,
+                   board.table_bytes);
+        else if (told != LOOM_UNSUPPORTED) /* a machine without this engine */
+            return stop("tickets");
+    }
+
     uint64_t *ids = malloc(2 * ROWS * sizeof *ids);
     text *texts = malloc(ROWS * sizeof *texts), *found = malloc(2 * ROWS * sizeof *found);
     uint8_t *status = malloc(2 * ROWS);

@@ -17,6 +17,7 @@ typedef struct corpus {
     char prefix[32];
     loom_layout layout; /* of the next tables */
     loom_row_place place;
+    uint32_t ticket_bits; /* of the next tables of the tickets engine; others have 0 */
 } corpus;
 
 static void store(corpus *c, const char *what, const unsigned char *data, size_t bytes)
@@ -70,6 +71,7 @@ static unsigned char *sound_file(corpus *c, loom_engine engine, loom_type type, 
     config.buckets_per_partition = buckets;
     config.layout = c->layout;
     config.row_place = c->place;
+    config.ticket_bits = c->ticket_bits;
     config.growth = 0;
     loom_map *map = make_map_from(context, &config);
     batch b = make_batch_of(key_bytes, value_bytes, keys);
@@ -381,6 +383,29 @@ static unsigned write_corpus_to(const char *directory)
         free(file);
     }
     static const struct {
+        uint32_t bits;
+        loom_type type;
+        uint32_t key_bytes, value_bytes;
+        loom_row_place place;
+    } tickets[] = {{8, LOOM_TYPE_MAP, 16, 8, 0},
+                   {4, LOOM_TYPE_MAP, 9, 3, LOOM_ROWS_IN_HOST_MEMORY},
+                   {2, LOOM_TYPE_SET, 17, 0, 0},
+                   {1, LOOM_TYPE_COUNTER, 12, 4, 0}};
+    for (size_t i = 0; i < sizeof tickets / sizeof tickets[0]; i++) {
+        size_t bytes;
+        c.layout = LOOM_LAYOUT_DEFAULT;
+        c.place = tickets[i].place;
+        c.ticket_bits = tickets[i].bits;
+        unsigned char *file = sound_file(&c, LOOM_ENGINE_TICKETS, tickets[i].type, tickets[i].key_bytes,
+                                         tickets[i].value_bytes, 16, 30, 17, &bytes);
+        snprintf(c.prefix, sizeof c.prefix, "tickets_%u_%s_%u_%u", tickets[i].bits, table_type_name(tickets[i].type),
+                 tickets[i].key_bytes, tickets[i].value_bytes);
+        store_variants(&c, file, bytes);
+        store_row_variants(&c, file, bytes);
+        free(file);
+    }
+    c.ticket_bits = 0;
+    static const struct {
         const char *name;
         loom_type type;
         uint32_t key_bytes, value_bytes;
@@ -460,6 +485,8 @@ TEST(test_open_load_corpus_is_current)
                                        "rows_map_16_8_sound",
                                        "rows_set_17_0_noise",
                                        "rows_counter_12_4_rows_noise",
+                                       "tickets_8_map_16_8_sound",
+                                       "tickets_1_counter_12_4_rows_noise",
                                        "rows_map_strings_8_sound",
                                        "rows_map_16_strings_heap_moved",
                                        "rows_map_strings_strings_heap_noise"};

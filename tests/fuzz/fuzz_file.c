@@ -470,10 +470,24 @@ static int is_of_rows(const shape *is)
     return is->engine == LOOM_ENGINE_ROWS && is->type != LOOM_TYPE_FILTER && is->type != LOOM_TYPE_MULTIMAP;
 }
 
-/* Those, and multimaps with other keys than of 4 and 8 bytes. */
+/* Those of the tickets engine. */
+static int is_of_tickets(const shape *is)
+{
+    return is->engine == LOOM_ENGINE_TICKETS && is->type != LOOM_TYPE_FILTER && is->type != LOOM_TYPE_MULTIMAP;
+}
+
+/* The tickets of a partition, from docs/format.md. */
+static uint64_t board_bytes_of(uint64_t slots, uint64_t ticket_bits)
+{
+    const uint64_t per_word = 64 / (ticket_bits + 1);
+    return (slots + per_word - 1) / per_word * 8;
+}
+
+/* Those of both, and multimaps with other keys than of 4 and 8 bytes. */
 static int has_rows(const shape *is)
 {
-    return is_of_rows(is) || (is->type == LOOM_TYPE_MULTIMAP && is->key_bytes != 4 && is->key_bytes != 8);
+    return is_of_rows(is) || is_of_tickets(is) ||
+           (is->type == LOOM_TYPE_MULTIMAP && is->key_bytes != 4 && is->key_bytes != 8);
 }
 
 static int has_strings(const shape *is)
@@ -490,13 +504,13 @@ static uint32_t repair_width(uint32_t width, uint32_t most, int strings)
 static void repair_widths(shape *is)
 {
     const uint32_t key_bytes = is->key_bytes, value_bytes = is->value_bytes;
-    const int rows = is_of_rows(is), lists = is->type == LOOM_TYPE_MULTIMAP;
+    const int strings = is_of_rows(is), rows = strings || is_of_tickets(is), lists = is->type == LOOM_TYPE_MULTIMAP;
     is->key_bytes = key_bytes & 8 ? 8 : 4;
     is->value_bytes = value_bytes & 8 ? 8 : 4;
     if (rows || lists || (is->type == LOOM_TYPE_FILTER && key_bytes != LOOM_VARIABLE))
-        is->key_bytes = repair_width(key_bytes, 256, rows);
+        is->key_bytes = repair_width(key_bytes, 256, strings);
     if ((rows && is->type == LOOM_TYPE_MAP) || lists)
-        is->value_bytes = repair_width(value_bytes, 512, rows);
+        is->value_bytes = repair_width(value_bytes, 512, strings);
     if (is->type == LOOM_TYPE_SET || is->type == LOOM_TYPE_FILTER)
         is->value_bytes = 0;
 }
@@ -524,6 +538,12 @@ static void repair_shape(shape *is)
     if (is->engine == LOOM_ENGINE_PERFECT && is->type != LOOM_TYPE_MULTIMAP) {
         is->buckets = 9 + is->buckets / 8 % 3 * 8;
         is->parameter = 1 + is->parameter % 8;
+        return;
+    }
+    if (is_of_tickets(is)) {
+        is->buckets = is->buckets == 17 ? 17 : 19; /* slots */
+        is->partitions = row_bytes_in(is) > 48 ? 2 : is->partitions;
+        is->parameter = (uint64_t)1 << (is->parameter == 8 ? 3 : is->parameter / 2 % 4); /* 1, 2, 4 and 8 stay */
         return;
     }
     if (is->buckets > 19 || is->buckets < 2)
@@ -629,7 +649,11 @@ static size_t repair_2(unsigned char *file, size_t bytes)
     const int strings = has_strings(&is);
     const int apart = is_of_rows(&is) && is.value_bytes > 0 && head.table.parameters[3] % 2 == 1;
     const uint64_t place = is_of_rows(&is) ? head.table.parameters[4] % 2 : 0;
-    const uint64_t partition_bytes = partition_bytes_of(is.engine, is.type, is.key_bytes, is.value_bytes, is.buckets);
+    const int tickets = is_of_tickets(&is);
+    const uint64_t partition_bytes =
+        tickets ? board_bytes_of(is.buckets, is.parameter)
+                : partition_bytes_of(is.engine, is.type, is.key_bytes, is.value_bytes, is.buckets);
+    const uint64_t ticket_place = head.table.parameters[1] % 2;
     head.file = (loom__file_header){.byte_order = FILE_BYTE_ORDER, .version = FILE_VERSION, .tables = 1};
     memcpy(head.file.magic, FILE_MAGIC, sizeof head.file.magic);
     head.table.layout_version = is_narrow(is.engine, is.type, is.key_bytes, is.value_bytes) ? 2 : 1;
@@ -650,13 +674,15 @@ static size_t repair_2(unsigned char *file, size_t bytes)
         head.table.parameters[3] = (uint64_t)apart;
         head.table.parameters[4] = place;
     }
+    if (tickets)
+        head.table.parameters[1] = ticket_place;
     head.table.reserved_4 = 0;
     memset(head.table.reserved_8, 0, sizeof head.table.reserved_8);
     memset(head.sections, 0, sizeof head.sections);
     add_section(&head, 1, is.partitions * partition_bytes, partition_bytes);
     if (perfect)
         add_section(&head, 2, is.partitions * is.parameter * 8, is.parameter * 8);
-    const uint64_t unit = is.buckets * 28 * (apart ? width_in_row(is.key_bytes) : row_bytes_in(&is));
+    const uint64_t unit = is.buckets * (tickets ? 1 : 28) * (apart ? width_in_row(is.key_bytes) : row_bytes_in(&is));
     const uint64_t value_unit = is.buckets * 28 * width_in_row(is.value_bytes);
     if (has_rows(&is))
         add_section(&head, 4, is.partitions * unit, unit);
