@@ -278,7 +278,8 @@ TEST(test_api_supports_unknown_values)
     CHECK_REFUSED(loom_supports(context, LOOM_TYPE_FILTER, LOOM_ENGINE_BLOOM, (loom_feature)0), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, LOOM_TYPE_FILTER, LOOM_ENGINE_BLOOM, (loom_feature)(LOOM_FEATURE_APPLY + 1)),
                   LOOM_INVALID_ARGUMENT);
-    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_FILTER, (loom_engine)6, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_FILTER, (loom_engine)(LOOM_ENGINE_TICKETS + 1), LOOM_FEATURE_FIND),
+                  LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(NULL, LOOM_TYPE_MAP, LOOM_ENGINE_OPEN, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
     loom_context_destroy(context);
 }

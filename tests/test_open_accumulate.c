@@ -128,6 +128,33 @@ TEST_EACH(test_open_accumulate_integers, .every_engine = 1)
     loom_context_destroy(context);
 }
 
+/* Few keys have all rows, so that threads keep sums of their own. Also where the table has no room for some of the
+ * keys. */
+TEST_EACH(test_open_accumulate_few_keys, .every_engine = 1)
+{
+    static const uint64_t counts[] = {1, 60, 400};
+    loom_context *context = make_context_with(t, 4, random_u64(&t->random));
+    const uint64_t n = test_scaled(t, 100000, 20000);
+    batch b = make_batch(t, n);
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        for (int combine = LOOM_COMBINE_ADD; combine <= LOOM_COMBINE_MAX; combine++) {
+            const uint64_t keys = counts[i], room = combine == LOOM_COMBINE_ADD ? 20 : keys;
+            model m = make_model(t, make_map(t, context, room), room);
+            test_note("%llu keys, combine %d", (unsigned long long)keys, combine);
+            for (int round = 0; round < 2; round++) {
+                for (uint64_t j = 0; j < n; j++)
+                    set_pair(&b, j, distinct_key(b.key_bytes, 5, random_below(&t->random, keys)),
+                             random_u64(&t->random));
+                model_accumulate(&m, &b, (loom_combine)combine, round);
+            }
+            model_compare(&m);
+            loom_map_destroy(m.map);
+            free_model(&m);
+        }
+    free_batch(&b);
+    loom_context_destroy(context);
+}
+
 static uint64_t float_bits(double number, uint32_t bytes)
 {
     float narrow = (float)number;
@@ -203,11 +230,11 @@ TEST_EACH(test_open_accumulate_not_a_number)
         checked_accumulate(map, &b, (loom_combine)combine, number);
         checked_find(map, &b);
         CHECK(isnan(number_of(batch_value(&b, 0), b.value_bytes)));
-        /* A NaN does not hide a number of the same batch. */
-        batch both = make_batch(t, 64);
+        /* A NaN does not hide a number of the same batch, nor in one that is long enough for sums of the threads. */
+        batch both = make_batch(t, 4096);
         double best = combine == LOOM_COMBINE_MIN ? -5 : 5;
         for (uint64_t i = 0; i < both.n; i++)
-            set_pair(&both, i, 7, float_bits(i == 32 ? best : NAN, both.value_bytes));
+            set_pair(&both, i, 7, float_bits(i == 3000 ? best : NAN, both.value_bytes));
         checked_accumulate(map, &both, (loom_combine)combine, number);
         set_pair(&b, 0, 7, 0);
         checked_find(map, &b);

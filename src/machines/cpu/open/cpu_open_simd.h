@@ -27,6 +27,7 @@
  * inserts", has the rates before and after, and what was tried. */
 #include "core/lanes.h"
 #include "engines/open/open_survey.h"
+#include "machines/cpu/core/cpu_kept_sums.h"
 #include "machines/cpu/open/cpu_open.h"
 
 typedef loom__open_view engine_view;
@@ -333,6 +334,70 @@ LOOM_LANE void turn_range(loom__slot_kind kind, loom__write op, int shared, cons
     loom__cpu_add_counts(counts, &local);
 }
 
+/* ---- accumulation of rows that repeat their keys ---- */
+
+LOOM_LANE int rows_repeat(loom__slot_kind kind, const loom__batch *batch, uint64_t begin, uint64_t end, kept_sums *sums)
+{
+    uint64_t repeated = 0;
+    if (end - begin < 2 * KEPT_TRIAL || !kept_has_rule(batch->rule))
+        return 0;
+    kept_clear(sums);
+    for (uint64_t index = begin; index < begin + KEPT_TRIAL; index++)
+        repeated += (uint64_t)kept_try(sums, key_at(kind, batch->keys, index));
+    kept_clear(sums);
+    return repeated >= KEPT_TRIAL / 3;
+}
+
+/* Gives a sum to its key, which is in the table. */
+LOOM_LANE void give_sum(loom__slot_kind kind, int shared, const loom__open_view *view, const loom__batch *batch,
+                        uint64_t key, uint64_t sum)
+{
+    open_walk walk = open_start(kind, view, key);
+    lane_truth tells;
+    while (open_insert_turn(kind, SLOT_COMBINE, batch->rule, shared, whole_group, view, &walk, &sum, 1, &tells) ==
+           OPEN_GO_ON)
+        ; /* as many turns as an insertion takes (open_ops.h) */
+}
+
+/* turn_range for accumulations of rows that repeat their keys: nothing is prefetched, since most rows need no bucket. */
+LOOM_LANE void keep_range(loom__slot_kind kind, int shared, const loom__open_view *const view_given,
+                          const loom__batch *const batch_given, uint64_t begin, uint64_t end, kept_sums *sums,
+                          loom__cpu_counts *counts)
+{
+    const loom__open_view view = *view_given;
+    const loom__batch batch = *batch_given;
+    const uint32_t bytes = slot_value_bytes(kind), stride = loom__number_bytes(batch.widening, bytes);
+    loom__cpu_counts local = {0};
+    for (uint64_t index = begin; index < end; index++) {
+        const uint64_t key = key_at(kind, batch.keys, index);
+        const uint64_t number = value_at(kind, LOOM__WRITE_COMBINE, batch.widening, batch.values, stride, index);
+        if (kept_take(sums, batch.rule, bytes, key, number)) {
+            tell_outcome(&batch, index, OPEN_WAS_THERE, &local);
+            continue;
+        }
+        const uint64_t full = local.full;
+        deferred one = {open_start(kind, &view, key), index};
+        while (write_goes_on(kind, LOOM__WRITE_COMBINE, shared, &view, &batch, &one, &local))
+            ;
+        if (local.full == full)
+            kept_add(sums, key);
+    }
+    for (uint32_t i = 0; i < KEPT_SUMS; i++)
+        if (sums->states[i] == KEPT_SUM)
+            give_sum(kind, shared, &view, &batch, sums->keys[i], sums->numbers[i]);
+    loom__cpu_add_counts(counts, &local);
+}
+
+LOOM_LANE void combine_range(loom__slot_kind kind, int shared, const loom__open_view *view, const loom__batch *batch,
+                             uint64_t begin, uint64_t end, loom__cpu_counts *counts)
+{
+    kept_sums sums;
+    if (rows_repeat(kind, batch, begin, end, &sums))
+        keep_range(kind, shared, view, batch, begin, end, &sums, counts);
+    else
+        turn_range(kind, LOOM__WRITE_COMBINE, shared, view, batch, begin, end, counts);
+}
+
 /* ---- insertion of records, one after the other, by the thread that owns the partition ---- */
 
 /* Records that were started: keys, and their home lines with the numbers of their filter bits. */
@@ -542,6 +607,8 @@ LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, con
 {
     if (op == LOOM__WRITE_KEEP || op == LOOM__WRITE_OVERWRITE || op == LOOM__WRITE_FETCH)
         insert_range(kind, op, shared, view, batch, begin, end, counts);
+    else if (op == LOOM__WRITE_COMBINE)
+        combine_range(kind, shared, view, batch, begin, end, counts);
     else
         turn_range(kind, op, shared, view, batch, begin, end, counts);
 }

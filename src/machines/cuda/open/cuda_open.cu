@@ -422,4 +422,5 @@ const loom__map_kernels cuda_open_kernels = {
     NULL,
     0,
     host_array_bytes,
+    NULL, /* zero_free: kernels take no memory */
 };

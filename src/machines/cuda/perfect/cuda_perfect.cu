@@ -471,4 +471,5 @@ const loom__map_kernels cuda_perfect_kernels = {
     NULL,
     0,
     host_array_bytes,
+    NULL, /* zero_free: kernels take no memory */
 };

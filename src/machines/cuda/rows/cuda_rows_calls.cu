@@ -261,4 +261,5 @@ const loom__map_kernels cuda_rows_kernels = {
     NULL,
     0,
     NULL, /* host_array_bytes: rows pass through staging buffers */
+    NULL, /* zero_free: kernels take no memory */
 };
