@@ -345,7 +345,7 @@ LOOM_LANE int rows_repeat(loom__slot_kind kind, const loom__batch *batch, uint64
     for (uint64_t index = begin; index < begin + KEPT_TRIAL; index++)
         repeated += (uint64_t)kept_try(sums, key_at(kind, batch->keys, index));
     kept_clear(sums);
-    return repeated >= KEPT_TRIAL / 3;
+    return repeated >= KEPT_REPEATS;
 }
 
 /* Gives a sum to its key, which is in the table. */
@@ -372,7 +372,9 @@ LOOM_LANE void keep_range(loom__slot_kind kind, int shared, const loom__open_vie
         const uint64_t key = key_at(kind, batch.keys, index);
         const uint64_t number = value_at(kind, LOOM__WRITE_COMBINE, batch.widening, batch.values, stride, index);
         if (kept_take(sums, batch.rule, bytes, key, number)) {
-            tell_outcome(&batch, index, OPEN_WAS_THERE, &local);
+            local.exists++;
+            if (batch.status != NULL)
+                batch.status[index] = LOOM_EXISTS;
             continue;
         }
         const uint64_t full = local.full;
