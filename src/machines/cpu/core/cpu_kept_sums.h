@@ -50,7 +50,7 @@ static inline int kept_has_rule(loom__combine_rule rule)
     return rule != LOOM__MIN_FLOAT && rule != LOOM__MAX_FLOAT;
 }
 
-/* Whether a key was among those of a trial. Leaves no key that is taken for one of the table. */
+/* Whether a key was among those of a trial. Keys of a trial need not be in the table: the caller clears them. */
 static inline int kept_try(kept_sums *sums, uint64_t key)
 {
     const uint32_t place = kept_place(key);
