@@ -27,11 +27,12 @@ static const table_form rows_forms[] = {MAP_FORMS, {LOOM_TYPE_DEFAULT, 0, 0}};
 /* Rows in host memory: few forms, since the cpu machine does with them what it does with other rows. */
 static const table_form stadium_forms[] = {
     {LOOM_TYPE_MAP, 8, 8}, {LOOM_TYPE_SET, 8, 0}, {LOOM_TYPE_COUNTER, 8, 8}, {LOOM_TYPE_DEFAULT, 0, 0}};
-/* The same algorithms at all widths, as in the rows engine. tests/test_rows_widths.c has others. */
-static const table_form ticket_forms[] = {
-    {LOOM_TYPE_MAP, 4, 4}, {LOOM_TYPE_MAP, 8, 8},     {LOOM_TYPE_MAP, 4, 8},     {LOOM_TYPE_SET, 4, 0},
-    {LOOM_TYPE_SET, 8, 0}, {LOOM_TYPE_COUNTER, 8, 8}, {LOOM_TYPE_COUNTER, 4, 8}, {LOOM_TYPE_DEFAULT, 0, 0},
-};
+/* The same algorithms at all widths, as in the rows engine: few forms. tests/test_rows_widths.c has others. */
+static const table_form ticket_forms[] = {{LOOM_TYPE_MAP, 8, 8},
+                                          {LOOM_TYPE_MAP, 4, 8},
+                                          {LOOM_TYPE_SET, 4, 0},
+                                          {LOOM_TYPE_COUNTER, 8, 8},
+                                          {LOOM_TYPE_DEFAULT, 0, 0}};
 /* Filters have keys of all widths. 16 bytes stand for all widths but 4 and 8; tests/test_filter_widths.c has others. */
 static const table_form filter_forms[] = {
     {LOOM_TYPE_FILTER, 4, 0}, {LOOM_TYPE_FILTER, 8, 0}, {LOOM_TYPE_FILTER, 16, 0}, {LOOM_TYPE_DEFAULT, 0, 0}};

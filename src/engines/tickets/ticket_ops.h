@@ -1,6 +1,5 @@
-/* The algorithms of tables with a board of tickets: what a lane does to one ticket of its key's probe sequence. So far
- * the lane simulator (cases tickets/…) and the cpu machine run them; the kernels for GPUs will follow, and then the
- * engine gets a public name.
+/* The algorithms of tables with a board of tickets: what a lane does to one ticket of its key's probe sequence. The
+ * lane simulator (cases tickets/…) and the cpu machine run them; there are no kernels for GPUs yet.
  *
  * "Stadium Hashing: Scalable and Flexible Hashing on GPUs" (Khorasani, Belviranli, Gupta, Bhuyan, PACT 2015)
  * contributes the board, a lane for each key, double hashing, tickets that are booked by an atomic on the board alone,
