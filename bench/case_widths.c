@@ -389,7 +389,7 @@ static void measure(widths_bench *bench, const widths_op *op, double hit)
     const double seconds = bench_row_failed(&row) ? NAN : time_op(bench, op, &row);
     if (!isnan(seconds)) {
         row.mops = (double)bench->n / seconds * 1e-6;
-        if (finds) {
+        if (finds && bench->stats.engine != LOOM_ENGINE_TICKETS) { /* whose lookups read tickets, not a line */
             row.gbps = row.mops * bytes_of_query(bench, op->call == call_find) * 1e-3;
             row.limit = copy * 1e-9;
             row.share = row.gbps / row.limit;

@@ -400,10 +400,11 @@ loom_status loom__map_table_take_back(loom__table *table, int sweep, loom_stream
 static loom_status refill_directly(loom__table *from, loom__table *to, uint64_t keys, uint64_t *refused,
                                    loom_stream stream)
 {
-    enum { MOST_AT_ONCE = 1 << 20, ALIGNED = 64 /* in pairs: the values then begin at a multiple of 64 bytes, too */ };
+    enum { MOST_BYTES = 1 << 24, ALIGNED = 64 /* in pairs: the values then begin at a multiple of 64 bytes, too */ };
     const loom_allocator *allocator = &from->machine->allocator;
     const uint64_t key_bytes = loom__row_width(from->is.key_bytes), value_bytes = loom__row_width(from->is.value_bytes);
-    const uint64_t at_once = keys < MOST_AT_ONCE ? keys / ALIGNED * ALIGNED + ALIGNED : MOST_AT_ONCE;
+    const uint64_t most = MOST_BYTES / (key_bytes + value_bytes) / ALIGNED * ALIGNED + ALIGNED;
+    const uint64_t at_once = keys < most ? keys / ALIGNED * ALIGNED + ALIGNED : most;
     const uint64_t bytes = at_once * (key_bytes + value_bytes);
     unsigned char *pairs = loom__allocate(allocator, bytes, LOOM_MEMORY_TEMPORARY, stream);
     if (pairs == NULL)

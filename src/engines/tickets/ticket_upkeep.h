@@ -31,6 +31,23 @@ LOOM_LANE void ticket_store(const loom__ticket_view *view, uint32_t partition, u
     lane_store_8(word, (lane_load_8(word) & ~all) | (uint64_t)ticket << shift);
 }
 
+/* The tickets of a state in some words: with both bits of a state side by side, a word tells in a few steps. Tickets behind
+ * the last slot are free. */
+LOOM_LANE uint64_t ticket_count(const loom__ticket_view *view, uint32_t partition, uint32_t first_word, uint32_t state)
+{
+    const uint64_t *words = view->board + partition * view->partition_words;
+    uint64_t lowest = 0, count = 0; /* bit 0 of each ticket */
+    for (uint32_t i = 0; i < view->per_word; i++)
+        lowest |= (uint64_t)1 << i * view->field;
+    for (uint64_t i = first_word; i < view->partition_words; i++) {
+        const uint64_t word = lane_load_8(&words[i]);
+        const uint64_t available = state & TICKET_AVAILABLE ? word : ~word;
+        const uint64_t access = state & TICKET_ACCESS ? word >> 1 : ~(word >> 1);
+        count += loom__count_bits(available & access & lowest);
+    }
+    return count;
+}
+
 LOOM_LANE uint32_t ticket_all_ones(const loom__ticket_view *view)
 {
     return (1u << view->field) - 1;
@@ -90,15 +107,20 @@ LOOM_LANE void ticket_survey(const loom__ticket_view *view, uint32_t partition, 
 
 /* ---- depth ---- */
 
-/* Sets the partition's depth from its rows. They may come from a file, and their keys may lie anywhere. */
+/* Sets the partition's depth from its rows. They may come from a file, and their keys may lie anywhere: the search for
+ * a key that is not where it should be ends early, and the survey finds it. */
 LOOM_LANE void ticket_find_depth(const loom__ticket_view *view, uint32_t partition)
 {
+    const uint32_t all = ticket_all_ones(view);
     uint32_t depth = 0;
     for (uint32_t slot = 0; slot < view->slots; slot++) {
-        if ((ticket_load(view, partition, slot) & TICKET_STATE) != TICKET_ACCESS)
+        const uint32_t ticket = ticket_load(view, partition, slot);
+        if ((ticket & TICKET_STATE) != TICKET_ACCESS)
             continue;
         ticket_walk walk = ticket_start(view, ticket_row(view, partition, slot).key);
-        while (walk.slot != slot && walk.depth + 1 < view->slots)
+        if (walk.partition != partition || ticket >> TICKET_INFO_SHIFT != walk.info >> TICKET_INFO_SHIFT)
+            continue;
+        while (walk.slot != slot && walk.depth + 1 < view->slots && ticket_load(view, partition, walk.slot) != all)
             ticket_advance(view, &walk);
         depth = walk.depth > depth ? walk.depth : depth;
     }

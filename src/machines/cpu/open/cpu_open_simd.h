@@ -343,7 +343,8 @@ LOOM_LANE int rows_repeat(loom__slot_kind kind, const loom__batch *batch, uint64
         return 0;
     kept_clear(sums);
     for (uint64_t index = begin; index < begin + KEPT_TRIAL; index++)
-        repeated += (uint64_t)kept_try(sums, key_at(kind, batch->keys, index));
+        if (kept_try(sums, key_at(kind, batch->keys, index)))
+            repeated += index >= begin + KEPT_TRIAL / 2;
     kept_clear(sums);
     return repeated >= KEPT_REPEATS;
 }
@@ -359,16 +360,23 @@ LOOM_LANE void give_sum(loom__slot_kind kind, int shared, const loom__open_view 
         ; /* as many turns as an insertion takes (open_ops.h) */
 }
 
-/* turn_range for accumulations of rows that repeat their keys: nothing is prefetched, since most rows need no bucket. */
-LOOM_LANE void keep_range(loom__slot_kind kind, int shared, const loom__open_view *const view_given,
-                          const loom__batch *const batch_given, uint64_t begin, uint64_t end, kept_sums *sums,
-                          loom__cpu_counts *counts)
+/* turn_range for accumulations of rows that repeat their keys: nothing is prefetched, since most rows need no bucket. Ends
+ * early if this turns out not to be so, and returns where. */
+LOOM_LANE uint64_t keep_range(loom__slot_kind kind, int shared, const loom__open_view *const view_given,
+                              const loom__batch *const batch_given, uint64_t begin, uint64_t end, kept_sums *sums,
+                              loom__cpu_counts *counts)
 {
     const loom__open_view view = *view_given;
     const loom__batch batch = *batch_given;
     const uint32_t bytes = slot_value_bytes(kind), stride = loom__number_bytes(batch.widening, bytes);
     loom__cpu_counts local = {0};
-    for (uint64_t index = begin; index < end; index++) {
+    uint64_t index = begin, others = 0; /* rows of the block that were not kept */
+    for (; index < end; index++) {
+        if ((index - begin) % KEPT_BLOCK == 0) {
+            if (index - begin > KEPT_BLOCK && others > KEPT_OTHERS)
+                break;
+            others = 0;
+        }
         const uint64_t key = key_at(kind, batch.keys, index);
         const uint64_t number = value_at(kind, LOOM__WRITE_COMBINE, batch.widening, batch.values, stride, index);
         if (kept_take(sums, batch.rule, bytes, key, number)) {
@@ -383,11 +391,13 @@ LOOM_LANE void keep_range(loom__slot_kind kind, int shared, const loom__open_vie
             ;
         if (local.full == full)
             kept_add(sums, key);
+        others++;
     }
     for (uint32_t i = 0; i < KEPT_SUMS; i++)
         if (sums->states[i] == KEPT_SUM)
             give_sum(kind, shared, &view, &batch, sums->keys[i], sums->numbers[i]);
     loom__cpu_add_counts(counts, &local);
+    return index;
 }
 
 LOOM_LANE void combine_range(loom__slot_kind kind, int shared, const loom__open_view *view, const loom__batch *batch,
@@ -395,8 +405,8 @@ LOOM_LANE void combine_range(loom__slot_kind kind, int shared, const loom__open_
 {
     kept_sums sums;
     if (rows_repeat(kind, batch, begin, end, &sums))
-        keep_range(kind, shared, view, batch, begin, end, &sums, counts);
-    else
+        begin = keep_range(kind, shared, view, batch, begin, end, &sums, counts);
+    if (begin < end)
         turn_range(kind, LOOM__WRITE_COMBINE, shared, view, batch, begin, end, counts);
 }
 

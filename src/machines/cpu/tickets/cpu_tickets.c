@@ -272,14 +272,16 @@ static void reset_task(void *view, uint64_t partition)
     ticket_find_depth(view, (uint32_t)partition);
 }
 
-/* Depths follow from the rows. */
+/* Depths follow from the rows. A table without keys may have memory that nobody has written yet. */
 static loom_status reset_depths(loom__machine *machine, const void *any_view, const loom__totals *totals,
                                 loom_stream stream)
 {
     loom__ticket_view view = *(const loom__ticket_view *)any_view;
     (void)stream;
     *view.totals = *totals;
-    loom__pool_run(((loom__cpu_machine_state *)machine)->pool, view.partitions, reset_task, &view);
+    memset(view.depths, 0, view.partitions * sizeof *view.depths);
+    if (totals->size > 0)
+        loom__pool_run(((loom__cpu_machine_state *)machine)->pool, view.partitions, reset_task, &view);
     return LOOM_OK;
 }
 
@@ -288,11 +290,7 @@ enum { WORN_SHARE = 32 /* of a partition's tickets: so many that are retired mak
 static void upkeep_task(void *any_view, uint64_t partition)
 {
     const loom__ticket_view *view = any_view;
-    const uint32_t retired = ticket_all_ones(view) & ~(uint32_t)TICKET_ACCESS;
-    uint32_t count = 0;
-    for (uint32_t slot = 0; slot < view->slots; slot++)
-        count += ticket_load(view, (uint32_t)partition, slot) == retired;
-    if (count > view->slots / WORN_SHARE)
+    if (ticket_count(view, (uint32_t)partition, 0, TICKET_AVAILABLE) > view->slots / WORN_SHARE)
         ticket_put_in_order(view, (uint32_t)partition);
 }
 
@@ -312,7 +310,7 @@ typedef struct retrieve_work {
     const loom__ticket_view *view;
     uint64_t first;          /* partition */
     uint32_t from;           /* slot of the first partition */
-    uint64_t counts[WINDOW]; /* rows in each partition; then where its first row goes */
+    uint64_t counts[WINDOW]; /* rows in each partition; then where they go */
     uint64_t room;           /* rows in all */
     uint64_t behind;         /* the slot behind the last row that was copied, counted over all partitions */
     unsigned char *keys, *values;
@@ -323,15 +321,24 @@ static int is_ready(const loom__ticket_view *view, uint64_t partition, uint32_t 
     return (ticket_load(view, (uint32_t)partition, slot) & TICKET_STATE) == TICKET_ACCESS;
 }
 
+/* Rows of a partition from a slot on. */
+static uint64_t count_rows(const loom__ticket_view *view, uint64_t partition, uint32_t from)
+{
+    uint64_t count = 0;
+    for (; from % view->per_word != 0 && from < view->slots; from++)
+        count += (uint64_t)is_ready(view, partition, from);
+    return count +
+           ticket_count(view, (uint32_t)partition, from / view->per_word + (from % view->per_word != 0), TICKET_ACCESS);
+}
+
 static void count_task(void *argument, uint64_t index)
 {
     retrieve_work *work = argument;
-    uint64_t count = 0;
-    for (uint32_t slot = index == 0 ? work->from : 0; slot < work->view->slots; slot++)
-        count += (uint64_t)is_ready(work->view, work->first + index, slot);
-    work->counts[index] = count;
+    work->counts[index] = count_rows(work->view, work->first + index, index == 0 ? work->from : 0);
 }
 
+/* Copies the rows of a partition to counts[index] and behind, as far as there is room. Then counts[index] is where the
+ * next row would go. */
 static void copy_task(void *argument, uint64_t index)
 {
     retrieve_work *work = argument;
@@ -348,8 +355,16 @@ static void copy_task(void *argument, uint64_t index)
             memcpy(work->values + at * view->value_bytes, row.value, view->value_bytes);
         at++;
     }
+    work->counts[index] = at;
     if (at >= work->room || slot == view->slots)
         loom__cpu_keep_larger(&work->behind, (work->first + index) * view->slots + slot);
+}
+
+/* Partitions that are worth counting for so many rows. One is copied without being counted. */
+static uint64_t window_for(const loom__ticket_view *view, uint64_t first, uint64_t rows)
+{
+    const uint64_t left = view->partitions - first, useful = rows / view->slots * 2 + 1;
+    return useful < WINDOW ? (useful < left ? useful : left) : WINDOW < left ? WINDOW : left;
 }
 
 static loom_status retrieve_rows(loom__machine *machine, const void *any_view, loom__position *position, void *keys,
@@ -365,15 +380,21 @@ static loom_status retrieve_rows(loom__machine *machine, const void *any_view, l
                               .room = room,
                               .keys = keys,
                               .values = values};
-        const uint64_t left = view->partitions - work.first, window = left < WINDOW ? left : WINDOW;
-        loom__pool_run(pool, window, count_task, &work);
+        const uint64_t window = window_for(view, work.first, room - *got);
         uint64_t at = *got, used = 0;
-        for (; used < window && at < room; used++) {
-            const uint64_t count = work.counts[used];
-            work.counts[used] = at;
-            at += count;
+        if (window == 1) {
+            work.counts[0] = at;
+            copy_task(&work, 0);
+            at = work.counts[0];
+        } else {
+            loom__pool_run(pool, window, count_task, &work);
+            for (; used < window && at < room; used++) {
+                const uint64_t count = work.counts[used];
+                work.counts[used] = at;
+                at += count;
+            }
+            loom__pool_run(pool, used, copy_task, &work);
         }
-        loom__pool_run(pool, used, copy_task, &work);
         *got = at < room ? at : room;
         position->bucket = work.behind;
     }
