@@ -56,7 +56,7 @@ typedef struct bench_row {
      *   on the cuda machine, whose host threads only wait for the device,
      *   in the case `limits`, where one call of the library tries one thread and all of them in turn. */
     double core_share;
-    double from; /* first capacity, as a share of n, or of `groups`; NAN: the table does not grow */
+    double from; /* first capacity, as a share of n, or of `groups`; NAN: not an operation of growth */
 
     /* The case `threads`; printed in the note. */
     uint64_t callers;                     /* host threads that call at the same time */

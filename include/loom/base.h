@@ -222,7 +222,7 @@ typedef enum loom_engine {
     LOOM_ENGINE_PERFECT = 3, /* read-mostly maps, sets and counters: every lookup reads one bucket */
     LOOM_ENGINE_CHAIN = 4,   /* multimaps whose lists grow often: their values do not move */
     LOOM_ENGINE_ROWS = 5,    /* maps, sets, counters; any widths, and byte strings */
-    LOOM_ENGINE_TICKETS = 6  /* the same without byte strings; fewer bytes for each slot, more reads */
+    LOOM_ENGINE_TICKETS = 6  /* cpu: the same without byte strings; fewer bytes a slot, more reads */
 } loom_engine;
 
 /* Tables of the rows engine: where the key and the value of an entry lie. */
@@ -234,8 +234,9 @@ typedef enum loom_layout {
 
 /* Tables of the rows and tickets engines: where rows lie, and the bytes of strings. Tags always lie
  * where the machine works. They take 2.3 bytes for each slot, and answer lookups of absent keys by
- * themselves, all but one in some thousand. So do boards of tickets, of 0.25 to 1.15 bytes for each
- * slot, with more reads (docs/guide.md, "The tickets engine"). */
+ * themselves, all but one in some thousand. Boards of tickets take 0.25 to 1.15 bytes; an absent key
+ * costs 0.03 rows with tickets of 8 bits, and up to 4 with fewer (docs/guide.md, "The tickets
+ * engine"). */
 typedef enum loom_row_place {
     LOOM_ROWS_ON_DEVICE = 0,     /* where the machine works */
     LOOM_ROWS_IN_HOST_MEMORY = 1 /* in host memory: for tables larger than the memory of a GPU */

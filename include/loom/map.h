@@ -458,7 +458,8 @@ LOOM_API loom_status loom_map_apply(loom_map *map, const uint8_t *operations, co
 /* ---- Erase by value -------------------------------------------------------------------------- */
 
 /* Erases all pairs whose value lies in a range: values that are not below *least and not above
- * *most. One pass reads every slot of the table once, whatever the range is.
+ * *most. One pass reads every slot of the table once, whatever the range is; in tables of the tickets
+ * engine keys are copied out and erased one by one.
  *   number   the type of the values, which has value_bytes. Counts are LOOM_NUMBER_U32 or U64. A
  *            range of LOOM_COMBINE_ADD_AND_COUNT values is one of LOOM_NUMBER_U64, ordered by the
  *            count and then by the sum
@@ -470,13 +471,13 @@ LOOM_API loom_status loom_map_apply(loom_map *map, const uint8_t *operations, co
  *   - Multimaps: the other values of a key stay, in their order. A key whose last value is erased
  *     is absent.
  *   - The call reads the bounds before it returns.
- *   - Memory   allocates nothing; the rows engine, and multimaps on the cuda machine: temporary
- *              memory
+ *   - Memory   allocates nothing; the engines rows and tickets, and multimaps on the cuda machine:
+ *              temporary memory
  *   - Runs     as `result` says, in multimaps synchronous; alone
  *   - Status   INVALID_ARGUMENT: also if the number is not as wide as the values, or a bound is a
  *              NaN; UNSUPPORTED: a set, or values that are byte strings or have other widths than 4
- *              and 8 bytes; OUT_OF_MEMORY: the rows engine, multimaps on the cuda machine. Pairs
- *              that were erased before stay erased: call again
+ *              and 8 bytes; OUT_OF_MEMORY: the engines rows and tickets, multimaps on the cuda
+ *              machine. Pairs that were erased before stay erased: call again
  * Kernels have erase_if of loom/device.cuh instead, with a condition of your own. */
 LOOM_API loom_status loom_map_erase_if(loom_map *map, loom_number number, const void *least, const void *most,
                                        loom_result *result, loom_stream stream);
@@ -648,7 +649,7 @@ typedef struct loom_stats {
     uint64_t partitions;
     uint64_t buckets_per_partition;
     /* Keys in the fullest partition. A partition refuses keys at slots / partitions; in perfect
-     * tables it may refuse them earlier. */
+     * tables, and in those of tickets with more than 1,024 slots, it may refuse them earlier. */
     uint64_t fullest_partition;
     uint64_t displaced;       /* keys outside of their home bucket; perfect tables: 0 */
     uint64_t longest_chain;   /* most buckets that a lookup of a stored key reads */

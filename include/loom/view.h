@@ -73,8 +73,8 @@ typedef struct loom_map_view {
  *     freed through a mixed view can be used again, and keys of a multimap whose values were all
  *     refused are gone. After a view that writes, the next call that inserts into a table with
  *     growth waits and counts the keys (docs/guide.md, "Growth").
- *   - Chain multimaps: the first view for LOOM_VIEW_INSERT after the table was made, moved, built or
- *     inserted into zeroes the free space for values. Files then hold nothing that other programs or
+ *   - Chain multimaps: the first view for LOOM_VIEW_INSERT after the table was made, loaded, moved,
+ *     cleared, built or inserted into zeroes the free space for values. Files then hold nothing that other programs or
  *     tables left in this memory.
  *   - Memory   allocates nothing
  *   - Runs     stream-ordered; does not wait for the device

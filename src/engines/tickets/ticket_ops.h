@@ -9,8 +9,9 @@
  *     were passed on from it.
  *   - A ticket is claimed, and gets its info, by one compare-and-swap.
  *   - Probe sequences stay in a partition, and a search ends at the depth of the partition's deepest key.
- *   - An insertion looks at TICKET_REACH tickets at most, so that a full table refuses keys at a bounded price. All of
- *     them are taken with a probability of load ^ 1024: 10^-23 at load 0.95, 10^-9 at 0.98.
+ *   - An insertion looks at TICKET_REACH tickets, or as many as the deepest key of its partition needs, so that a full
+ *     table refuses keys at a bounded price. All of them are taken with a probability of load ^ 1024: 10^-23 at load
+ *     0.95, 10^-9 at 0.98.
  *
  * Invariants, between calls:
  *   T1  A key lies in its own partition, on its probe sequence, at most once.
