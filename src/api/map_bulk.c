@@ -164,7 +164,7 @@ loom_status loom__map_run_rows(loom_map *map, loom__map_work work, loom__batch *
     loom_explanation explained;
     const int explains = map->has_routes;
     batch->route = &route;
-    if (explains) { /* otherwise it would cost a call with one key more than its gate */
+    if (explains) { /* other tables have nothing to explain, and calls with one key would pay for the zeroing */
         explained = (loom_explanation)LOOM_EXPLANATION_INIT;
         batch->explained = &explained;
     }

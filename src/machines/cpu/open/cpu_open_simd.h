@@ -24,7 +24,9 @@
  *
  * Insertions find home lines for four keys at once where SIMD can (records_locate). One line is announced before each
  * key, 20 keys ahead, and a new key whose home bucket has room takes one short turn. docs/performance.md, "Direct
- * inserts", has the rates before and after, and what was tried. */
+ * inserts", has the rates before and after, and what was tried.
+ *
+ * Accumulations of rows that repeat their keys keep sums (cpu_kept_sums.h). */
 #include "core/lanes.h"
 #include "engines/open/open_survey.h"
 #include "machines/cpu/core/cpu_kept_sums.h"
