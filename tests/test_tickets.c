@@ -24,9 +24,8 @@ static loom_map_config config_of(loom_map *map)
 static const uint32_t sizes[] = {1, 2, 4, 8};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
-/* A table grows by the steps of the core: the engine has no code for it. It keeps the size of tickets, and so does a
- * file. */
-TEST_EACH_KIND(test_tickets_grow, .cpu_only = 1)
+/* A table that grows keeps the size of tickets, and so does a file. */
+TEST_EACH_KIND(test_tickets_grow)
 {
     loom_context *context = make_context(t);
     for (int i = 0; i < SIZES; i++) {
@@ -61,7 +60,7 @@ static void erase_and_check(test_run *t, loom_map *map, uint64_t salt, uint64_t 
 
 /* Without free tickets left, searches end at the partition's depth. Upkeep makes retired tickets free again; first
  * while many keys lie deep, then when few are left. */
-TEST_EACH_KIND(test_tickets_upkeep_frees_retired_tickets, .cpu_only = 1)
+TEST_EACH_KIND(test_tickets_upkeep_frees_retired_tickets)
 {
     enum { KEYS = 4000, SOME = 300, FEW = 400 };
     loom_context *context = make_context(t);
@@ -84,7 +83,7 @@ TEST_EACH_KIND(test_tickets_upkeep_frees_retired_tickets, .cpu_only = 1)
 }
 
 /* All checksums are right, but tickets say what is not so: the survey finds it. */
-TEST_EACH_KIND(test_tickets_damaged_boards_are_refused, .cpu_only = 1)
+TEST_EACH_KIND(test_tickets_damaged_boards_are_refused)
 {
     t->engine = LOOM_ENGINE_TICKETS;
     saved_table s = saved_make(t, 1000, 900);
@@ -105,11 +104,11 @@ TEST_EACH_KIND(test_tickets_damaged_boards_are_refused, .cpu_only = 1)
     saved_free(&s);
 }
 
-/* Gives a table more keys than it has slots. Stores some, and answers for all of them. */
-static loom_result overfill(test_run *t, loom_map *map, uint64_t salt, uint64_t n)
+/* Gives a table more keys than it has slots: `n`, from number `first` on. Stores some, and answers for all of them. */
+static loom_result overfill(test_run *t, loom_map *map, uint64_t salt, uint64_t first, uint64_t n)
 {
     batch b = make_batch(t, n);
-    fill_distinct(&b, salt, 0);
+    fill_distinct(&b, salt, first);
     const loom_result told = checked_insert(map, &b, LOOM_KEEP);
     CHECK_EQ(told.ok + told.full, n);
     checked_verify(map);
@@ -124,7 +123,7 @@ static loom_result overfill(test_run *t, loom_map *map, uint64_t salt, uint64_t 
 
 /* Beyond the capacity, keys are taken as long as they find a ticket within their reach. In partitions that are no
  * larger, every probe sequence visits all slots: a key is refused only when its whole partition is taken. */
-TEST_EACH_KIND(test_tickets_full_to_the_last_slot, .cpu_only = 1)
+TEST_EACH_KIND(test_tickets_full_to_the_last_slot)
 {
     enum { SLOTS = 1009 };
     loom_context *context = make_context(t);
@@ -135,7 +134,7 @@ TEST_EACH_KIND(test_tickets_full_to_the_last_slot, .cpu_only = 1)
         loom_map *map = make_map_from(context, &config);
         const loom_stats empty = map_stats(map);
         CHECK_EQ(empty.slots, empty.partitions * SLOTS);
-        CHECK_EQ(overfill(t, map, random_u64(&t->random), 3 * empty.slots).ok, empty.slots);
+        CHECK_EQ(overfill(t, map, random_u64(&t->random), 0, 3 * empty.slots).ok, empty.slots);
         CHECK_LE(map_stats(map).longest_chain, SLOTS);
         CHECK(map_stats(map).load == 1);
         loom_map_destroy(map);
@@ -145,7 +144,7 @@ TEST_EACH_KIND(test_tickets_full_to_the_last_slot, .cpu_only = 1)
 
 /* In larger partitions a key may find no ticket within reach before all are taken, but only far beyond any promised
  * load. */
-TEST_EACH_KIND(test_tickets_full_within_reach, .cpu_only = 1)
+TEST_EACH_KIND(test_tickets_full_within_reach)
 {
     enum { SLOTS = 20011 };
     loom_context *context = make_context(t);
@@ -156,8 +155,8 @@ TEST_EACH_KIND(test_tickets_full_within_reach, .cpu_only = 1)
     const loom_stats empty = map_stats(map);
     batch b = make_batch(t, 200);
     const uint64_t salt = random_u64(&t->random);
-    uint64_t full = 0;
-    for (uint64_t given = 0; full == 0 && given < 2 * empty.slots; given += b.n) {
+    uint64_t full = 0, given = 0;
+    for (; full == 0 && given < 2 * empty.slots; given += b.n) {
         fill_distinct(&b, salt, given);
         full = checked_insert(map, &b, LOOM_KEEP).full;
     }
@@ -167,7 +166,7 @@ TEST_EACH_KIND(test_tickets_full_within_reach, .cpu_only = 1)
     CHECK(map_stats(map).load < 1);
     CHECK_LE(map_stats(map).longest_chain, 1024);
     free_batch(&b);
-    overfill(t, map, random_u64(&t->random), SLOTS / 10);
+    overfill(t, map, salt, given, SLOTS / 10);
     loom_map_destroy(map);
     loom_context_destroy(context);
 }
