@@ -28,11 +28,8 @@ static const table_form rows_forms[] = {MAP_FORMS, {LOOM_TYPE_DEFAULT, 0, 0}};
 static const table_form stadium_forms[] = {
     {LOOM_TYPE_MAP, 8, 8}, {LOOM_TYPE_SET, 8, 0}, {LOOM_TYPE_COUNTER, 8, 8}, {LOOM_TYPE_DEFAULT, 0, 0}};
 /* The same algorithms at all widths, as in the rows engine: few forms. tests/test_rows_widths.c has others. */
-static const table_form ticket_forms[] = {{LOOM_TYPE_MAP, 8, 8},
-                                          {LOOM_TYPE_MAP, 4, 8},
-                                          {LOOM_TYPE_SET, 4, 0},
-                                          {LOOM_TYPE_COUNTER, 8, 8},
-                                          {LOOM_TYPE_DEFAULT, 0, 0}};
+static const table_form ticket_forms[] = {
+    {LOOM_TYPE_MAP, 8, 8}, {LOOM_TYPE_SET, 4, 0}, {LOOM_TYPE_COUNTER, 8, 8}, {LOOM_TYPE_DEFAULT, 0, 0}};
 /* Filters have keys of all widths. 16 bytes stand for all widths but 4 and 8; tests/test_filter_widths.c has others. */
 static const table_form filter_forms[] = {
     {LOOM_TYPE_FILTER, 4, 0}, {LOOM_TYPE_FILTER, 8, 0}, {LOOM_TYPE_FILTER, 16, 0}, {LOOM_TYPE_DEFAULT, 0, 0}};
@@ -114,8 +111,7 @@ static const table_case own_cases[] = {
      .partition_size = prime_of_slots,
      .golden_map_capacity = 340,
      .golden_set_capacity = 340,
-     .since_format_2 = 1,
-     .cpu_only = 1},
+     .since_format_2 = 1},
     {.name = "bloom", .engine = LOOM_ENGINE_BLOOM, .forms = filter_forms, .one_access = 1},
 };
 

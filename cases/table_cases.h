@@ -32,7 +32,6 @@ typedef struct table_case {
     uint64_t golden_map_capacity; /* of the golden files in tests/data; 0: none */
     uint64_t golden_set_capacity;
     int since_format_2; /* the engine has no golden files of format 1 */
-    int cpu_only;       /* the cuda machine does not offer the engine */
     int partial;        /* lacks operations of its types: only tests that ask loom_supports run for it */
 } table_case;
 

@@ -305,7 +305,7 @@ TEST_EACH(test_open_accumulate_narrow_integers, .long_tier = 1)
 TEST_EACH(test_open_accumulate_narrow_full, .every_engine = 1)
 {
     loom_context *context = make_context_with(t, 4, random_u64(&t->random));
-    uint64_t n = test_scaled(t, 60000, 6000);
+    uint64_t n = test_scaled(t, 12000, 6000);
     for (int combine = LOOM_COMBINE_ADD; combine <= LOOM_COMBINE_ADD_AND_COUNT && t->value_bytes == 8; combine++) {
         model m = make_model(t, make_map(t, context, 1000), 1000);
         batch b = make_batch_of(t->key_bytes, 4, n);

@@ -215,7 +215,7 @@ static int run_here(const test_options *o, const test_case *test)
         for (uint32_t i = 0; i <= run.simd_count; i++) {
             int cuda = i == run.simd_count;
             const char *kind = cuda ? "cuda" : test_simd_name(simds[i]);
-            if ((o->simd && strcmp(o->simd, kind) != 0) || (cuda && (test->entry->cpu_only || test->table->cpu_only)))
+            if ((o->simd && strcmp(o->simd, kind) != 0) || (cuda && test->entry->cpu_only))
                 continue;
             if (cuda ? loom_machine_present(LOOM_MACHINE_CUDA) != LOOM_OK : o->one_kind && !o->simd && i != drawn)
                 continue;

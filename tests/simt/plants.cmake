@@ -102,7 +102,7 @@ function(plant name case old new)
     target_compile_definitions(plant_${name} PRIVATE ${macro}=simt_run_${name} LOOM_ONE_COPY)
     target_link_libraries(plant_${name} PRIVATE loom_flags)
     # Quick to compile, since there are many; a fault may leave something unused.
-    target_compile_options(plant_${name} PRIVATE -fno-strict-aliasing -O1 -w)
+    target_compile_options(plant_${name} PRIVATE -fno-strict-aliasing -O0 -w)
     set(plant_objects ${plant_objects} plant_${name} PARENT_SCOPE)
     set(plant_rows "${plant_rows}    {\"${name}\", \"${case}\", simt_run_${name}},\n" PARENT_SCOPE)
     set(plant_declarations "${plant_declarations}simt_open_kernel simt_run_${name};\n" PARENT_SCOPE)
@@ -1540,6 +1540,11 @@ plant(tickets_no_look_after_a_lost_slot tickets/insert+insert
     walk->depth = walk->open_depth;
     walk->open_slot = TICKET_NO_SLOT;"
 "    walk->open_slot = TICKET_NO_SLOT;")
+
+plant(tickets_number_combined_in_two_steps tickets/accumulate+accumulate
+"            lane_combine_8((uint64_t *)(void *)at, rule, number, shared);"
+"            lane_store_8((uint64_t *)(void *)at,
+                         loom__combine_8(rule, lane_load_8((const uint64_t *)(const void *)at), number));")
 
 plant(tickets_wide_value_written_by_two tickets/update+update
 "    if (shared && !(lane_and_8(look->word, ~access, shared) & access))

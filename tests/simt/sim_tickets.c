@@ -106,6 +106,8 @@ static void draw_table(uint64_t seed, int tiny)
     now.view.totals = (loom__totals *)(void *)(now.view.board + words);
     now.view.depths = (uint32_t *)(now.view.totals + 1);
     ticket_set_rows(&now.view, widths[0], widths[1], (unsigned char *)(now.view.depths + PARTITIONS));
+    if (below(2) == 0) /* as if rows lay in host memory */
+        now.view.word_values = 0;
     now.bytes = (size_t)(now.view.rows - memory) + (size_t)PARTITIONS * slots * now.view.stride;
     memset(memory, 0, now.bytes);
     memset(now.view.board, 0xff, words * sizeof *now.view.board);
