@@ -463,7 +463,8 @@ TEST_EACH_KIND(test_open_activity_counts, .every_engine = 1)
     CHECK_EQ(activity_of(map).keys, 50 + 2 * 300000);
     CHECK_EQ(activity_of(map).calls, 3);
     CHECK_OK(loom_map_build(map, many.keys, many.values, many.n, LOOM_KEEP, NULL, NULL, NULL));
-    const int directly = t->machine == LOOM_MACHINE_CUDA && t->table->engine == LOOM_ENGINE_ROWS;
+    const int directly = t->machine == LOOM_MACHINE_CUDA &&
+                         (t->table->engine == LOOM_ENGINE_ROWS || t->table->engine == LOOM_ENGINE_TICKETS);
     CHECK_EQ(activity_of(map).last_route, directly ? LOOM_ROUTE_DIRECTLY : LOOM_ROUTE_BY_PARTITION);
     CHECK_EQ(activity_of(map).growths, 1);
     CHECK_REFUSED(loom_map_erase(map, NULL, 5, NULL, NULL, NULL), LOOM_INVALID_ARGUMENT); /* it does not run */

@@ -222,7 +222,7 @@ typedef enum loom_engine {
     LOOM_ENGINE_PERFECT = 3, /* read-mostly maps, sets and counters: every lookup reads one bucket */
     LOOM_ENGINE_CHAIN = 4,   /* multimaps whose lists grow often: their values do not move */
     LOOM_ENGINE_ROWS = 5,    /* maps, sets, counters; any widths, and byte strings */
-    LOOM_ENGINE_TICKETS = 6  /* cpu: the same without byte strings; fewer bytes a slot, more reads */
+    LOOM_ENGINE_TICKETS = 6  /* the same without byte strings; fewer bytes a slot, more reads */
 } loom_engine;
 
 /* Tables of the rows engine: where the key and the value of an entry lie. */

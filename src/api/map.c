@@ -116,7 +116,8 @@ loom_status loom__map_wrap(loom_context *context, loom__table *table, double gro
     map->memory_limit = memory_limit;
     map->limited_at = UINT64_MAX;
     map->has_routes = loom__table_host_bytes(table) > 0 && map->variable == 0 &&
-                      context->machine->ops->pinned_create != NULL; /* it does not work in host memory */
+                      !(table->engine->options & LOOM__OPTION_TICKETS) && /* their kernels reach rows directly */
+                      context->machine->ops->pinned_create != NULL;       /* it does not work in host memory */
     map->explained = (loom_explanation)LOOM_EXPLANATION_INIT;
     pthread_mutex_init(&map->explained_lock, NULL);
     *made = map;

@@ -10,11 +10,16 @@ static loom_status check_has_routes(loom_map *map)
     const loom__machine *machine = map->handle.context->machine;
     loom__gate_enter(&map->handle.gate, 0);
     const uint64_t bytes = loom__table_host_bytes(map->handle.table);
+    const uint32_t options = map->handle.table->engine->options;
     loom__gate_leave(&map->handle.gate, 0);
     RETURN_ERROR_IF(machine->ops->pinned_create == NULL, LOOM_UNSUPPORTED,
                     "the %s machine works in host memory: there is one way to rows that lie there", machine->ops->name);
     RETURN_ERROR_IF(bytes == 0, LOOM_UNSUPPORTED,
                     "the table has no rows in host memory (LOOM_ROWS_IN_HOST_MEMORY): there is one way to reach them");
+    RETURN_ERROR_IF(
+        options & LOOM__OPTION_TICKETS, LOOM_UNSUPPORTED,
+        "calls on tables of the tickets engine reach rows in host memory directly; tables of the rows engine "
+        "(LOOM_ENGINE_ROWS) have other ways");
     return LOOM_OK;
 }
 

@@ -42,7 +42,8 @@ typedef struct loom__ticket_view {
     loom__seed seed;
     unsigned char *rows, *values; /* of row 0 */
     uint32_t key_bytes, value_bytes;
-    uint32_t stride; /* from row to row */
+    uint32_t stride;      /* from row to row */
+    uint32_t word_values; /* values have 4 or 8 bytes, and atomics may touch them: rows are not in host memory */
     loom__totals *totals;
     /* [partitions]: no key lies deeper on its probe sequence than this, or than TICKET_NEAR. Not in files. */
     uint32_t *depths;
@@ -52,7 +53,7 @@ typedef struct loom__ticket_view {
 LOOM_BOTH void ticket_set_board(loom__ticket_view *view, uint32_t ticket_bits, uint32_t slots)
 {
     view->slots = slots;
-    view->reach = slots < TICKET_REACH ? slots : TICKET_REACH;
+    view->reach = slots < TICKET_REACH ? slots : (uint32_t)TICKET_REACH;
     view->field = ticket_bits + 1;
     view->per_word = 64 / view->field;
     view->over = (uint32_t)((((uint64_t)1 << 32) + view->per_word - 1) / view->per_word);
@@ -64,6 +65,7 @@ LOOM_BOTH void ticket_set_rows(loom__ticket_view *view, uint32_t key_bytes, uint
     view->key_bytes = key_bytes;
     view->value_bytes = value_bytes;
     view->stride = open_row_bytes(key_bytes, value_bytes);
+    view->word_values = value_bytes == 4 || value_bytes == 8;
     view->rows = rows;
     view->values = rows != NULL ? rows + open_row_value_offset(key_bytes, value_bytes) : NULL;
 }

@@ -1,5 +1,5 @@
-/* The algorithms of tables with a board of tickets: what a lane does to one ticket of its key's probe sequence. The
- * lane simulator (cases tickets/…) and the cpu machine run them; there are no kernels for GPUs yet.
+/* The algorithms of tables with a board of tickets: what a lane does to one ticket of its key's probe sequence. The cpu
+ * machine, the cuda machine and the lane simulator (cases tickets/…) run them.
  *
  * "Stadium Hashing: Scalable and Flexible Hashing on GPUs" (Khorasani, Belviranli, Gupta, Bhuyan, PACT 2015)
  * contributes the board, a lane for each key, double hashing, tickets that are booked by an atomic on the board alone,
@@ -32,9 +32,10 @@
  *   busy, and then B repeats its turn until the row is there; or ready, and then B compares keys. A stale load can only
  *   show a taken ticket as available, and then the swap fails. A lane that waits holds no ticket, and a lane that holds
  *   one does not wait.
- *   Overwrite, update, accumulate and fetch take a row by clearing its access bit, and give it back by setting the bit,
- *   *which is their linearisation point*. So values of any width stay whole, and no atomic touches a row, which may lie
- *   in host memory.
+ *   Overwrite, update, accumulate and fetch change or read a value of 4 or 8 bytes by one access, *which is their
+ *   linearisation point*. Where values have other widths, and where rows may lie in host memory, which atomics must not
+ *   touch, they take a row by clearing its access bit, and give it back by setting the bit, *which is then their
+ *   linearisation point*. So values of any width stay whole.
  *   Erase clears the access bit, *which is its linearisation point*, and then retires the ticket. Of two erases of one
  *   key the second finds the access bit clear: the key is absent.
  *   Find reads the row of a ready ticket with its key's info; *linearisation point: the load of the ticket*. The row of
@@ -173,6 +174,34 @@ LOOM_LANE ticket_outcome ticket_find_turn(int shared, int waits, const loom__tic
 
 /* ---- insert, update ---- */
 
+/* The same as ticket_meet for a value of one word: others may change it at the same time. */
+LOOM_LANE void ticket_meet_word(slot_mode mode, loom__combine_rule rule, int shared, uint32_t value_bytes,
+                                unsigned char *at, const unsigned char *from, unsigned char *to)
+{
+    uint64_t number = 0;
+    uint32_t half = 0;
+    if (mode == SLOT_FETCH) {
+        number = value_bytes == 8 ? lane_load_8((const uint64_t *)(const void *)at)
+                                  : lane_load_4((const uint32_t *)(const void *)at);
+        half = (uint32_t)number;
+        memcpy(to, value_bytes == 8 ? (const void *)&number : (const void *)&half, value_bytes);
+        return;
+    }
+    if (value_bytes == 8) {
+        memcpy(&number, from, 8);
+        if (mode == SLOT_OVERWRITE)
+            lane_store_8((uint64_t *)(void *)at, number);
+        else
+            lane_combine_8((uint64_t *)(void *)at, rule, number, shared);
+    } else {
+        memcpy(&half, from, 4);
+        if (mode == SLOT_OVERWRITE)
+            lane_store_4((uint32_t *)(void *)at, half);
+        else
+            lane_combine_4((uint32_t *)(void *)at, rule, half, shared);
+    }
+}
+
 /* Applies a mode to a present key. value[0] is the address of the given value, value[1] where FETCH stores the found
  * one; 0: nowhere. COMBINE: values of 4 or 8 bytes. False: another lane has the row. */
 LOOM_LANE lane_truth ticket_meet(slot_mode mode, loom__combine_rule rule, int shared, const loom__ticket_view *view,
@@ -185,6 +214,10 @@ LOOM_LANE lane_truth ticket_meet(slot_mode mode, loom__combine_rule rule, int sh
         return 1;
     if (mode == SLOT_FETCH && shared == TICKET_MIXED) { /* nobody writes the values of present keys */
         lane_read_bytes(to, at, view->value_bytes);
+        return 1;
+    }
+    if (view->word_values) {
+        ticket_meet_word(mode, rule, shared, view->value_bytes, at, from, to);
         return 1;
     }
     const uint64_t access = ticket_bit(look, TICKET_ACCESS);

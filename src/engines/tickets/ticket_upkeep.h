@@ -1,5 +1,5 @@
-/* What a lane that owns a partition of tickets does to the whole of it: it surveys it, finds out how deep its keys lie,
- * and puts it in order. */
+/* What is done to whole partitions of tickets: surveys, slot by slot; the depths of their keys; and their order, which a
+ * lane restores that owns the partition. */
 #ifndef LOOM_TICKET_UPKEEP_H
 #define LOOM_TICKET_UPKEEP_H
 
@@ -31,15 +31,16 @@ LOOM_LANE void ticket_store(const loom__ticket_view *view, uint32_t partition, u
     lane_store_8(word, (lane_load_8(word) & ~all) | (uint64_t)ticket << shift);
 }
 
-/* The tickets of a state in some words: with both bits of a state side by side, a word tells in a few steps. Tickets behind
- * the last slot are free. */
-LOOM_LANE uint64_t ticket_count(const loom__ticket_view *view, uint32_t partition, uint32_t first_word, uint32_t state)
+/* The tickets of a state in every `step`th word: with both bits of a state side by side, a word tells in a few steps.
+ * Tickets behind the last slot are free. */
+LOOM_LANE uint64_t ticket_count(const loom__ticket_view *view, uint32_t partition, uint32_t first_word, uint32_t step,
+                                uint32_t state)
 {
     const uint64_t *words = view->board + partition * view->partition_words;
     uint64_t lowest = 0, count = 0; /* bit 0 of each ticket */
     for (uint32_t i = 0; i < view->per_word; i++)
         lowest |= (uint64_t)1 << i * view->field;
-    for (uint64_t i = first_word; i < view->partition_words; i++) {
+    for (uint64_t i = first_word; i < view->partition_words; i += step) {
         const uint64_t word = lane_load_8(&words[i]);
         const uint64_t available = state & TICKET_AVAILABLE ? word : ~word;
         const uint64_t access = state & TICKET_ACCESS ? word >> 1 : ~(word >> 1);
@@ -81,62 +82,103 @@ LOOM_LANE double ticket_miss_accesses(const loom__ticket_view *view, uint32_t pa
     return sum;
 }
 
-LOOM_LANE void ticket_survey(const loom__ticket_view *view, uint32_t partition, ticket_sums *sums)
+/* Adds a slot to the sums. Returns whether it is free. */
+LOOM_LANE lane_truth ticket_survey_slot(const loom__ticket_view *view, uint32_t partition, uint32_t slot,
+                                        ticket_sums *sums)
 {
-    const uint32_t all = ticket_all_ones(view);
-    uint32_t free_tickets = 0;
-    for (uint32_t slot = 0; slot < view->slots; slot++) {
-        const uint32_t ticket = ticket_load(view, partition, slot);
-        uint32_t tickets = 0;
-        lane_truth sound = ticket == all || ticket == (all & ~(uint32_t)TICKET_ACCESS);
-        free_tickets += ticket == all;
-        if ((ticket & TICKET_STATE) == TICKET_ACCESS) {
-            sound = ticket_is_sound(view, partition, slot, &tickets);
-            sums->size++;
-            sums->accesses += tickets;
-            sums->displaced += tickets > 1;
-            sums->longest = tickets > sums->longest ? tickets : sums->longest;
-        }
-        const uint64_t bad = ~((uint64_t)partition * view->slots + slot);
-        if (!sound && bad > sums->lowest_bad_inverted)
-            sums->lowest_bad_inverted = bad;
+    const uint32_t all = ticket_all_ones(view), ticket = ticket_load(view, partition, slot);
+    uint32_t tickets = 0;
+    lane_truth sound = ticket == all || ticket == (all & ~(uint32_t)TICKET_ACCESS);
+    if ((ticket & TICKET_STATE) == TICKET_ACCESS) {
+        sound = ticket_is_sound(view, partition, slot, &tickets);
+        sums->size++;
+        sums->accesses += tickets;
+        sums->displaced += tickets > 1;
+        sums->longest = tickets > sums->longest ? tickets : sums->longest;
     }
+    const uint64_t bad = ~((uint64_t)partition * view->slots + slot);
+    if (!sound && bad > sums->lowest_bad_inverted)
+        sums->lowest_bad_inverted = bad;
+    return ticket == all;
+}
+
+/* Completes the sums of a partition. */
+LOOM_LANE void ticket_survey_end(const loom__ticket_view *view, uint32_t partition, uint32_t free_tickets,
+                                 ticket_sums *sums)
+{
     sums->fullest = sums->size;
     sums->miss_1024ths = (uint64_t)(ticket_miss_accesses(view, partition, free_tickets) * 1024);
 }
 
+/* The sums of all slots together. */
+LOOM_BOTH loom__survey ticket_survey_of(const loom__ticket_view *view, const ticket_sums *sums)
+{
+    loom__survey survey;
+    memset(&survey, 0, sizeof survey);
+    survey.size = survey.pairs = sums->size;
+    survey.fullest_partition = sums->fullest;
+    survey.displaced = sums->displaced;
+    survey.longest_chain = sums->longest;
+    survey.hit_accesses = sums->accesses;
+    survey.miss_accesses = (double)sums->miss_1024ths / 1024 / view->partitions;
+    survey.first_bad = ~sums->lowest_bad_inverted;
+    return survey;
+}
+
 /* ---- depth ---- */
 
-/* Sets the partition's depth from its rows. They may come from a file, and their keys may lie anywhere: the search for
- * a key that is not where it should be ends early, and the survey finds it. */
-LOOM_LANE void ticket_find_depth(const loom__ticket_view *view, uint32_t partition)
+/* How deep the key of a slot lies, if its depth counts (T3); otherwise 0. Rows may come from a file, and their keys may
+ * lie anywhere: then the search for a key that is not where it should be ends early, and the survey finds it. */
+LOOM_LANE uint32_t ticket_depth_of(const loom__ticket_view *view, uint32_t partition, uint32_t slot)
 {
-    const uint32_t all = ticket_all_ones(view);
-    uint32_t depth = 0;
-    for (uint32_t slot = 0; slot < view->slots; slot++) {
-        const uint32_t ticket = ticket_load(view, partition, slot);
-        if ((ticket & TICKET_STATE) != TICKET_ACCESS)
-            continue;
-        ticket_walk walk = ticket_start(view, ticket_row(view, partition, slot).key);
-        if (walk.partition != partition || ticket >> TICKET_INFO_SHIFT != walk.info >> TICKET_INFO_SHIFT)
-            continue;
-        while (walk.slot != slot && walk.depth + 1 < view->slots && ticket_load(view, partition, walk.slot) != all)
-            ticket_advance(view, &walk);
-        depth = walk.depth > depth ? walk.depth : depth;
-    }
-    view->depths[partition] = depth >= TICKET_NEAR ? depth : 0;
+    const uint32_t all = ticket_all_ones(view), ticket = ticket_load(view, partition, slot);
+    if ((ticket & TICKET_STATE) != TICKET_ACCESS)
+        return 0;
+    ticket_walk walk = ticket_start(view, ticket_row(view, partition, slot).key);
+    if (walk.partition != partition || ticket >> TICKET_INFO_SHIFT != walk.info >> TICKET_INFO_SHIFT)
+        return 0;
+    while (walk.slot != slot && walk.depth + 1 < view->slots && ticket_load(view, partition, walk.slot) != all)
+        ticket_advance(view, &walk);
+    return walk.depth >= TICKET_NEAR ? walk.depth : 0;
 }
 
 /* ---- order ---- */
 
-/* Exchanges two rows. */
+enum { TICKET_WORN_SHARE = 32 /* of a partition's tickets: so many that are retired make it worn */ };
+
+LOOM_LANE lane_truth ticket_is_worn(const loom__ticket_view *view, uint64_t retired)
+{
+    return retired > view->slots / TICKET_WORN_SHARE;
+}
+
+/* Exchanges two rows: several words at a time, since a row in host memory is far away. */
 LOOM_LANE void ticket_exchange(const loom__ticket_view *view, uint32_t partition, uint32_t a, uint32_t b)
 {
-    unsigned char *from = ticket_row(view, partition, a).key, *to = ticket_row(view, partition, b).key;
-    for (uint32_t i = 0; i < view->stride; i++) {
-        const unsigned char byte = from[i];
-        from[i] = to[i];
-        to[i] = byte;
+    unsigned char *at_a = ticket_row(view, partition, a).key, *at_b = ticket_row(view, partition, b).key;
+    uint32_t done = 0;
+    if (view->stride % 8 == 0) {
+        uint64_t *words_a = (uint64_t *)(void *)at_a, *words_b = (uint64_t *)(void *)at_b;
+        for (; done + 32 <= view->stride; done += 32) {
+            uint64_t from_a[4], from_b[4];
+            for (uint32_t i = 0; i < 4; i++) {
+                from_a[i] = lane_load_8(&words_a[done / 8 + i]);
+                from_b[i] = lane_load_8(&words_b[done / 8 + i]);
+            }
+            for (uint32_t i = 0; i < 4; i++) {
+                lane_store_8(&words_a[done / 8 + i], from_b[i]);
+                lane_store_8(&words_b[done / 8 + i], from_a[i]);
+            }
+        }
+        for (; done < view->stride; done += 8) {
+            const uint64_t from_a = lane_load_8(&words_a[done / 8]), from_b = lane_load_8(&words_b[done / 8]);
+            lane_store_8(&words_a[done / 8], from_b);
+            lane_store_8(&words_b[done / 8], from_a);
+        }
+    }
+    for (; done < view->stride; done++) {
+        const unsigned char byte = at_a[done];
+        at_a[done] = at_b[done];
+        at_b[done] = byte;
     }
 }
 

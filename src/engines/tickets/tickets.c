@@ -153,6 +153,8 @@ static void attach(loom__table *table)
     *view = (loom__ticket_view){.partitions = is->partitions, .seed = loom__seed_expand(is->seed)};
     ticket_set_board(view, (uint32_t)is->parameters[TICKET_BITS], is->buckets);
     ticket_set_rows(view, is->key_bytes, is->value_bytes, table->regions[ROWS_REGION].memory);
+    if (is->parameters[ROW_PLACE] == LOOM_ROWS_IN_HOST_MEMORY)
+        view->word_values = 0;
     view->board = (uint64_t *)(void *)table->regions[BOARD_REGION].memory;
     view->totals = table->totals;
     view->depths = (uint32_t *)(void *)loom__table_state(table);

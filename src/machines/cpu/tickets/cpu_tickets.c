@@ -189,9 +189,13 @@ static void insert_of_owner(const void *any_view, const loom__batch *batch, cons
 
 /* ---- calls ---- */
 
-static void survey_partition(const void *view, uint32_t partition, void *sums)
+static void survey_partition(const void *any_view, uint32_t partition, void *sums)
 {
-    ticket_survey(view, partition, sums);
+    const loom__ticket_view *view = any_view;
+    uint32_t free_tickets = 0;
+    for (uint32_t slot = 0; slot < view->slots; slot++)
+        free_tickets += (uint32_t)ticket_survey_slot(view, partition, slot, sums);
+    ticket_survey_end(view, partition, free_tickets, sums);
 }
 
 static const loom__cpu_map_simd loops = {find_range, write_range, count_range, insert_of_owner, survey_partition};
@@ -241,14 +245,7 @@ static void engine_add_sums(ticket_sums *total, const ticket_sums *own)
 
 static loom__survey engine_survey(const engine_view *view, const ticket_sums *sums)
 {
-    return (loom__survey){.size = sums->size,
-                          .pairs = sums->size,
-                          .fullest_partition = sums->fullest,
-                          .displaced = sums->displaced,
-                          .longest_chain = sums->longest,
-                          .hit_accesses = sums->accesses,
-                          .miss_accesses = (double)sums->miss_1024ths / 1024 / view->partitions,
-                          .first_bad = ~sums->lowest_bad_inverted};
+    return ticket_survey_of(view, sums);
 }
 
 #define ENGINE_HAS_OWN_SCANS
@@ -267,9 +264,14 @@ static loom_status insert_bulk(loom__machine *machine, const void *any_view, con
 
 /* ---- whole tables ---- */
 
-static void reset_task(void *view, uint64_t partition)
+static void reset_task(void *any_view, uint64_t partition)
 {
-    ticket_find_depth(view, (uint32_t)partition);
+    const loom__ticket_view *view = any_view;
+    for (uint32_t slot = 0; slot < view->slots; slot++) {
+        const uint32_t depth = ticket_depth_of(view, (uint32_t)partition, slot);
+        if (depth > view->depths[partition])
+            view->depths[partition] = depth;
+    }
 }
 
 /* Depths follow from the rows. A table without keys may have memory that nobody has written yet. */
@@ -285,12 +287,10 @@ static loom_status reset_depths(loom__machine *machine, const void *any_view, co
     return LOOM_OK;
 }
 
-enum { WORN_SHARE = 32 /* of a partition's tickets: so many that are retired make it worn */ };
-
 static void upkeep_task(void *any_view, uint64_t partition)
 {
     const loom__ticket_view *view = any_view;
-    if (ticket_count(view, (uint32_t)partition, 0, TICKET_AVAILABLE) > view->slots / WORN_SHARE)
+    if (ticket_is_worn(view, ticket_count(view, (uint32_t)partition, 0, 1, TICKET_AVAILABLE)))
         ticket_put_in_order(view, (uint32_t)partition);
 }
 
@@ -328,7 +328,8 @@ static uint64_t count_rows(const loom__ticket_view *view, uint64_t partition, ui
     for (; from % view->per_word != 0 && from < view->slots; from++)
         count += (uint64_t)is_ready(view, partition, from);
     return count +
-           ticket_count(view, (uint32_t)partition, from / view->per_word + (from % view->per_word != 0), TICKET_ACCESS);
+           ticket_count(view, (uint32_t)partition, from / view->per_word + (from % view->per_word != 0), 1,
+                        TICKET_ACCESS);
 }
 
 static void count_task(void *argument, uint64_t index)

@@ -199,6 +199,7 @@ static const void *kernels(const loom__machine *machine, uint32_t engine)
     return engine == LOOM_ENGINE_OPEN                                     ? (const void *)&cuda_open_kernels
            : engine == LOOM_ENGINE_PERFECT                                ? (const void *)&cuda_perfect_kernels
            : engine == LOOM_ENGINE_ROWS                                   ? (const void *)&cuda_rows_kernels
+           : engine == LOOM_ENGINE_TICKETS                                ? (const void *)&cuda_tickets_kernels
            : engine == LOOM_ENGINE_BLOOM                                  ? (const void *)&cuda_filter_kernels
            : engine == LOOM__KERNELS_MULTI || engine == LOOM_ENGINE_CHAIN ? (const void *)&cuda_multi_kernels
                                                                           : NULL;

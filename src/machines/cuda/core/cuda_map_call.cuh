@@ -72,15 +72,15 @@ struct cuda_map_call {
     }
 };
 
-/* A call before its first step. */
-template <class view_type>
-cuda_map_call cuda_map_call_on(loom__machine *machine, const view_type *view, const loom__batch *batch, cuda_op op,
-                               cuda_map_launch *launch)
+/* A call before its first step. `totals` are the table's. */
+inline cuda_map_call cuda_map_call_of(loom__machine *machine, const void *view, loom__slot_kind kind,
+                                      loom__totals *totals, const loom__batch *batch, cuda_op op,
+                                      cuda_map_launch *launch)
 {
     return {(cuda_state *)machine,
             view,
-            (loom__slot_kind)view->kind,
-            &view->totals->size,
+            kind,
+            &totals->size,
             launch,
             NULL,
             false,
@@ -96,6 +96,13 @@ cuda_map_call cuda_map_call_on(loom__machine *machine, const view_type *view, co
             LOOM_OK,
             0,
             0};
+}
+
+template <class view_type>
+cuda_map_call cuda_map_call_on(loom__machine *machine, const view_type *view, const loom__batch *batch, cuda_op op,
+                               cuda_map_launch *launch)
+{
+    return cuda_map_call_of(machine, view, (loom__slot_kind)view->kind, view->totals, batch, op, launch);
 }
 
 /* The first step: finds out where arrays and result lie. Changes nothing. */

@@ -29,11 +29,12 @@
  *   cuda_perfect.cuh     the perfect engine, and the list of its files
  *   cuda_multi.cuh       multimaps, and the list of their files
  *   cuda_rows_engine.cuh the rows engine, and the list of its files
+ *   cuda_board.cuh       the ticket engine, and the list of its files
  *   cuda_copy_lists.cuh  copies lists of any lengths
  *   cuda_sort.cuh        sorts the keys of a batch with their positions; cuda_sort.cu
  *   cuda_in_order.cu     inserts batches in order (LOOM_IN_ORDER): sorts the keys, inserts one of equal keys
  *   cuda_whole.cuh       reads or writes whole tables: sums, pairs
- *   cuda_retrieve.cu     copies pairs out of tables
+ *   cuda_retrieve.cuh    copies pairs out of tables; cuda_retrieve.cu
  *   cuda_erase_if.cuh    erases the pairs whose values lie in a range
  *   cuda_filter.cuh      filters, and the list of their files
  *   cuda_stage.cu        staging memory for host arrays, scratch memory for scans
@@ -432,6 +433,7 @@ loom_status cuda_open_count_accesses(loom__machine *machine, const void *any_vie
 extern const loom__map_kernels cuda_open_kernels;
 extern const loom__map_kernels cuda_perfect_kernels; /* cuda_perfect.cuh */
 extern const loom__map_kernels cuda_rows_kernels;    /* cuda_rows_engine.cuh */
+extern const loom__map_kernels cuda_tickets_kernels; /* cuda_board.cuh */
 
 loom_status cuda_order_create(loom__machine *machine, int concurrent_reads, loom__order **order);
 void cuda_order_destroy(loom__order *order);

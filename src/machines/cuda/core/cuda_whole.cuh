@@ -49,6 +49,33 @@ loom_status cuda_sum_up(loom__machine *machine, sums_type *sums, loom_stream giv
     return LOOM_OK;
 }
 
+/* Sums up what launch(at, count, sum, stream) adds for some keys, which lie on the device: an engine's `count_accesses`.
+ * Keys elsewhere pass through a staging buffer. */
+template <class launch_type>
+loom_status cuda_count_accesses(loom__machine *machine, const void *keys, uint32_t key_bytes, uint64_t n,
+                                uint64_t *accesses, loom_stream given, launch_type launch)
+{
+    cuda_state *cuda = (cuda_state *)machine;
+    cuda_place place;
+    ON_DEVICE(cuda);
+    RETURN_IF_FAILED(cuda_locate(cuda, "keys", keys, &place));
+    const uint64_t per_chunk = place == PLACE_DEVICE ? n : STAGE_BYTES / key_bytes;
+    return cuda_sum_up(
+        machine, (unsigned long long *)accesses, given,
+        [&](const cuda_stage *stage, unsigned long long *sum, cudaStream_t stream) -> loom_status {
+            for (uint64_t first = 0; first < n; first += per_chunk) {
+                const uint64_t count = n - first < per_chunk ? n - first : per_chunk;
+                const void *at = (const unsigned char *)keys + first * key_bytes;
+                if (place != PLACE_DEVICE) {
+                    CUDA_TRY(cudaMemcpyAsync(stage->device[0], at, count * key_bytes, cudaMemcpyHostToDevice, stream));
+                    at = stage->device[0];
+                }
+                CUDA_TRY(launch(at, count, sum, stream));
+            }
+            return LOOM_OK;
+        });
+}
+
 /* Element `at` of an array that may be missing. */
 inline void *cuda_element(void *array, uint64_t at, uint64_t width)
 {

@@ -109,28 +109,6 @@ __global__ void __launch_bounds__(THREADS)
         atomicAdd(sum, (unsigned long long)accesses);
 }
 
-loom_status count_here(const cuda_stage *stage, const loom__open_view *view, const void *keys, cuda_place place,
-                       uint64_t n, unsigned long long *sum, cudaStream_t stream)
-{
-    uint64_t key_bytes = slot_has_tag((loom__slot_kind)view->kind) ? open_rows_of(view)->key_bytes
-                                                                   : slot_key_bytes((loom__slot_kind)view->kind);
-    uint64_t per_chunk = place == PLACE_DEVICE ? n : STAGE_BYTES / key_bytes;
-    for (uint64_t first = 0; first < n; first += per_chunk) {
-        uint64_t count = n - first < per_chunk ? n - first : per_chunk;
-        const void *at = (const unsigned char *)keys + first * key_bytes;
-        if (place != PLACE_DEVICE) {
-            CUDA_TRY(cudaMemcpyAsync(stage->device[0], at, count * key_bytes, cudaMemcpyHostToDevice, stream));
-            at = stage->device[0];
-        }
-        unsigned blocks = (unsigned)((count + THREADS - 1) / THREADS);
-#define CALL(kind) accesses_kernel<kind><<<blocks, THREADS, 0, stream>>>(*open_view_as<kind>(view), at, count, sum)
-        OPEN_FOR_KIND(view->kind, CALL)
-#undef CALL
-        CUDA_TRY(cudaGetLastError());
-    }
-    return LOOM_OK;
-}
-
 } // namespace
 
 loom_status cuda_open_reset_totals(loom__machine *machine, const void *any_view, const loom__totals *totals,
@@ -189,12 +167,15 @@ loom_status cuda_open_count_accesses(loom__machine *machine, const void *any_vie
                                      uint64_t *accesses, loom_stream stream)
 {
     const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
-    cuda_state *cuda = (cuda_state *)machine;
-    cuda_place place;
-    ON_DEVICE(cuda);
-    RETURN_IF_FAILED(cuda_locate(cuda, "keys", keys, &place));
-    return cuda_sum_up(machine, (unsigned long long *)accesses, stream,
-                       [&](const cuda_stage *stage, unsigned long long *sum, cudaStream_t in) {
-                           return count_here(stage, view, keys, place, n, sum, in);
-                       });
+    const loom__slot_kind kind = (loom__slot_kind)view->kind;
+    const uint32_t key_bytes = slot_has_tag(kind) ? open_rows_of(view)->key_bytes : slot_key_bytes(kind);
+    return cuda_count_accesses(
+        machine, keys, key_bytes, n, accesses, stream,
+        [&](const void *at, uint64_t count, unsigned long long *sum, cudaStream_t in) -> cudaError_t {
+            const unsigned blocks = (unsigned)((count + THREADS - 1) / THREADS);
+#define CALL(kind) accesses_kernel<kind><<<blocks, THREADS, 0, in>>>(*open_view_as<kind>(view), at, count, sum)
+            OPEN_FOR_KIND(view->kind, CALL)
+#undef CALL
+            return cudaGetLastError();
+        });
 }

@@ -168,50 +168,23 @@ loom_status insert_directly(cuda_map_call *call)
     return cuda_run_call(call);
 }
 
-struct order_call {
-    cuda_map_call call; /* first: `launch` gets its address */
-    unsigned char *memory;
-    bool launched; /* a part of the batch */
-};
-
-cudaError_t launch_in_order(const cuda_map_call *call, const cuda_batch *batch, cudaStream_t stream)
+cudaError_t insert_kept(const void *view, const cuda_batch *batch, cudaStream_t stream)
 {
-    order_call *order = (order_call *)(void *)call;
-    const bool first = !order->launched;
-    order->launched = true;
-    return cuda_rows_in_order(rows_of(call->view), batch, call->overwrites(), first, order->memory, stream);
+    const loom__rows_view *rows = rows_of(view);
+    return cuda_rows_write(rows, batch, OP_KEEP, NULL, stream, (rows->variable & LOOM__VARIABLE_VALUES) != 0);
 }
 
-/* Items of one launch. A later launch finds equal keys of an earlier one in the table, and keeps or overwrites them:
- * the order of the batch is kept. */
-uint64_t order_slice(const cuda_state *cuda, uint64_t n)
+cudaError_t locate(const void *view, const void *keys, uint64_t n, uint64_t *slots, cudaStream_t stream)
 {
-    const uint64_t most = (uint64_t)1 << 31; /* items have numbers of 32 bits */
-    const uint64_t each = loom__slice_items(n, cuda->slice_keys < most ? cuda->slice_keys : most);
-    return each > 0 ? each : 1;
+    return cuda_rows_locate(rows_of(view), keys, n, slots, stream);
 }
 
-loom_status insert_in_order(cuda_map_call *given)
+cuda_ordered_table ordered(const void *view)
 {
-    order_call order = {*given, NULL, false};
-    cuda_map_call *call = &order.call;
-    call->launch = launch_in_order;
-    call->may_finish = false;
-    call->most = order_slice(call->cuda, call->batch.n);
-    const uint64_t bytes = cuda_rows_order_bytes(rows_of(call->view), call->most);
-    const cuda_workspace own = cuda_take_workspace(&call->cuda->base, bytes, call->stream, &call->batch);
-    RETURN_ERROR_IF(own.at == NULL, LOOM_OUT_OF_MEMORY,
-                    "%llu bytes of temporary memory could not be had; insert fewer keys at once, or free other memory",
-                    (unsigned long long)bytes);
-    order.memory = own.at;
-    loom__batch_goes(&call->batch, LOOM_ROUTE_IN_ORDER);
-    return cuda_with_ticket(call, &own, [&]() -> loom_status {
-        RETURN_IF_FAILED(cuda_try_stage(call));
-        if (call->batch.replace)
-            RETURN_IF_FAILED(clear(&call->cuda->base, call->view, call->stream));
-        RETURN_IF_FAILED(cuda_run_items(call, true));
-        return cuda_finish_call(call, call->batch.replace != 0);
-    });
+    const loom__rows_view *rows = rows_of(view);
+    const uint64_t slots = (uint64_t)rows->lines.partitions * rows->lines.buckets * open_slots(SLOT_TAG);
+    const loom__rows_view *strings = rows->variable & LOOM__VARIABLE_VALUES ? rows : NULL;
+    return {view, slots, rows->values, rows->value_stride, rows->value_bytes, strings, insert_kept, locate, clear};
 }
 
 loom_status insert_batch(loom__machine *machine, const void *view, const loom__batch *batch)
@@ -222,8 +195,10 @@ loom_status insert_batch(loom__machine *machine, const void *view, const loom__b
     RETURN_ERROR_IF(batch->captured, LOOM_UNSUPPORTED,
                     "the stream is being captured into a graph, which cannot hold builds of tables with rows, or "
                     "insertions in order; make the call outside of the capture");
-    if (call.goes_in_order() && batch->n > 0)
-        return insert_in_order(&call);
+    if (call.goes_in_order() && batch->n > 0) {
+        const cuda_ordered_table table = ordered(view);
+        return cuda_rows_insert_in_order(&call, &table);
+    }
     return insert_directly(&call);
 }
 
@@ -234,10 +209,9 @@ loom_status insert_bulk(loom__machine *machine, const void *view, const loom__ba
 
 uint64_t bulk_bytes(loom__machine *machine, const void *view, uint64_t n, uint32_t flags, int with_status)
 {
+    const cuda_ordered_table table = ordered(view);
     (void)with_status;
-    if (!(flags & LOOM_IN_ORDER) || n == 0)
-        return 0;
-    return cuda_rows_order_bytes(rows_of(view), order_slice((const cuda_state *)machine, n));
+    return flags & LOOM_IN_ORDER && n > 0 ? cuda_rows_order_bytes((const cuda_state *)machine, &table, n) : 0;
 }
 
 } // namespace

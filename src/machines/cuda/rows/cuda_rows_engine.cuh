@@ -6,7 +6,7 @@
  *   cuda_strings_find.cu   lookups of keys that are byte strings
  *   cuda_rows_write.cuh    writes key by key; moves all rows to another table. cuda_rows_write.cu compiles it for rows,
  *                          cuda_strings_write.cu for byte strings
- *   cuda_rows_in_order.cu  inserts batches in order (LOOM_IN_ORDER)
+ *   cuda_rows_in_order.cu  inserts batches in order (cuda_rows_order.cuh)
  *   cuda_row_routes.cu     calls on tables with rows in host memory: four ways to reach them
  *   cuda_row_groups.cuh    sorts the items of a batch by their places
  *   cuda_row_gather.cu     the way that host threads gather rows
@@ -19,6 +19,7 @@
 #include "engines/open/open_rows.h"
 #include "machines/cuda/core/cuda_map_call.cuh"
 #include "machines/cuda/core/cuda_state.cuh"
+#include "machines/cuda/rows/cuda_rows_order.cuh"
 
 /* Launches the batch, which has at least one key: a lookup, or a write. If `finish` is not NULL, the kernel also
  * finishes the call. */
@@ -64,7 +65,6 @@ cudaError_t cuda_rows_gather(cuda_state *cuda, const loom__rows_view *view, cons
                              cudaStream_t stream);
 
 /* Stores the number of each key's slot, counted over the table; CUDA_NO_SLOT: the key is absent. */
-#define CUDA_NO_SLOT UINT64_MAX
 cudaError_t cuda_rows_locate(const loom__rows_view *view, const void *keys, uint64_t n, uint64_t *slots,
                              cudaStream_t stream);
 
@@ -101,11 +101,5 @@ cudaError_t cuda_strings_locate(const loom__rows_view *view, const void *keys, u
                                 cudaStream_t stream);
 cudaError_t cuda_strings_move(const loom__rows_view *from, const loom__rows_view *to, unsigned long long *refused,
                               cudaStream_t stream);
-
-/* Inserts a batch, or a part of it, in order (cuda_rows_in_order.cu). `memory` has cuda_rows_order_bytes(view, n)
- * bytes, and is the same for all parts. */
-uint64_t cuda_rows_order_bytes(const loom__rows_view *view, uint64_t n);
-cudaError_t cuda_rows_in_order(const loom__rows_view *view, const cuda_batch *batch, bool overwrite, bool first_launch,
-                               unsigned char *memory, cudaStream_t stream);
 
 #endif

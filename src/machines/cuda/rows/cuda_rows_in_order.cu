@@ -1,5 +1,5 @@
-/* Inserts a batch into a table with rows in order (LOOM_IN_ORDER): of equal keys the first one counts (keep) or the
- * last one (overwrite), and the first one of a new key is told OK.
+/* Inserts a batch into a table with rows, of any engine, in order (LOOM_IN_ORDER): of equal keys the first one counts
+ * (keep) or the last one (overwrite), and the first one of a new key is told OK.
  *
  * Keys of any width are not sorted. Instead the batch is inserted directly, in any order, and then put right:
  *   1. insert   Each key is stored with the value of some item that has it; if values are strings, with an empty one.
@@ -16,9 +16,10 @@
  * nothing then: an item must not come before one with the same key that was refused. */
 #define CUDA_LANES        1
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
+#include "core/call_parts.h"
 #include "engines/open/open_ops.h"
 #include "machines/cuda/core/cuda_outcomes.cuh"
-#include "machines/cuda/rows/cuda_rows_engine.cuh"
+#include "machines/cuda/rows/cuda_rows_order.cuh"
 
 namespace
 {
@@ -35,10 +36,9 @@ struct order_memory {
     uint64_t bytes;
 };
 
-order_memory lay_out(const loom__rows_view *view, uint64_t n, unsigned char *memory)
+order_memory lay_out(const cuda_ordered_table *table, uint64_t n, unsigned char *memory)
 {
-    const uint64_t slots = (uint64_t)view->lines.partitions * view->lines.buckets * open_slots(SLOT_TAG);
-    const bool strings = (view->variable & LOOM__VARIABLE_VALUES) != 0;
+    const uint64_t slots = table->slots;
     cuda_layout all = {0};
     order_memory order;
     order.stalled = (uint32_t *)(memory + all.add(sizeof *order.stalled));
@@ -48,7 +48,7 @@ order_memory lay_out(const loom__rows_view *view, uint64_t n, unsigned char *mem
     order.before_first = (uint32_t *)(memory + all.add(slots * sizeof(uint32_t)));
     order.last_plus = (uint32_t *)(memory + all.add(slots * sizeof(uint32_t)));
     order.is_new = (uint32_t *)(memory + all.add(slots / 8 + sizeof(uint32_t)));
-    order.failed = (uint32_t *)(memory + all.add(strings ? slots / 8 + sizeof(uint32_t) : 0));
+    order.failed = (uint32_t *)(memory + all.add(table->strings != NULL ? slots / 8 + sizeof(uint32_t) : 0));
     order.zeroed = all.bytes - begin;
     order.bytes = all.bytes;
     return order;
@@ -132,24 +132,36 @@ __device__ __forceinline__ void note_refused(const loom__rows_view &view, uint64
 
 /* ---- settling ---- */
 
-/* `strings`: values are strings; replace_kernel has stored them. */
-template <bool strings>
+/* Values that are no strings. */
+struct plain_values {
+    unsigned char *values; /* of the row of slot 0 */
+    uint32_t stride, bytes;
+};
+
+__device__ __forceinline__ uint8_t settle(const plain_values &rows, const cuda_batch &batch, const order_memory &order,
+                                          bool overwrite, uint64_t slot, uint64_t i)
+{
+    const ranked rank = rank_of(order, slot, i, overwrite);
+    if (rank.stores && batch.values != NULL) {
+        const unsigned char *from = (const unsigned char *)batch.values + i * rows.bytes;
+        unsigned char *to = rows.values + slot * rows.stride;
+        for (uint32_t b = 0; b < rows.bytes; b++)
+            to[b] = from[b];
+    }
+    return rank.is_new && rank.first ? LOOM_OK : LOOM_EXISTS;
+}
+
+/* Values that are strings: replace_kernel has stored them. */
 __device__ __forceinline__ uint8_t settle(const loom__rows_view &view, const cuda_batch &batch,
                                           const order_memory &order, bool overwrite, uint64_t slot, uint64_t i)
 {
     const ranked rank = rank_of(order, slot, i, overwrite);
-    if (strings && bit_of(order.failed, slot)) {
+    if (bit_of(order.failed, slot)) {
         const uint64_t key = (uint64_t)(uintptr_t)((const unsigned char *)batch.keys + i * view.key_bytes);
         if (rank.is_new && rank.stores)
             erase_slot(view, key, slot);
         note_refused(view, key, (uint64_t)(uintptr_t)((const loom__string *)batch.values + i));
         return LOOM_FULL;
-    }
-    if (!strings && rank.stores && batch.values != NULL) {
-        const unsigned char *from = (const unsigned char *)batch.values + i * view.value_bytes;
-        unsigned char *to = open_row_of_number(&view, slot).value;
-        for (uint32_t b = 0; b < view.value_bytes; b++)
-            to[b] = from[b];
     }
     return rank.is_new && rank.first ? LOOM_OK : LOOM_EXISTS;
 }
@@ -173,9 +185,9 @@ __device__ __forceinline__ void tell_all(const cuda_batch &batch, const outcome_
     add_count(&batch.counts[blockIdx.x % COUNT_COPIES].too_long, too_long);
 }
 
-template <bool strings>
+template <class rows_type>
 __global__ void __launch_bounds__(THREADS)
-    settle_kernel(const __grid_constant__ loom__rows_view view, const __grid_constant__ cuda_batch batch,
+    settle_kernel(const __grid_constant__ rows_type rows, const __grid_constant__ cuda_batch batch,
                   const order_memory order, bool overwrite)
 {
     outcome_counts counts = {};
@@ -186,7 +198,7 @@ __global__ void __launch_bounds__(THREADS)
         if (order.status[i] == LOOM_TOO_LONG)
             told = LOOM_TOO_LONG;
         else if (slot != CUDA_NO_SLOT)
-            told = settle<strings>(view, batch, order, overwrite, slot, i);
+            told = settle(rows, batch, order, overwrite, slot, i);
         tell_item(batch, i, told, &counts, &too_long);
     }
     __syncwarp();
@@ -216,44 +228,103 @@ __global__ void __launch_bounds__(THREADS)
     tell_all(batch, counts, too_long);
 }
 
-} // namespace
+/* ---- the call ---- */
 
-uint64_t cuda_rows_order_bytes(const loom__rows_view *view, uint64_t n)
+struct order_call {
+    cuda_map_call call; /* first: `launch` gets its address */
+    const cuda_ordered_table *table;
+    unsigned char *memory;
+    bool launched; /* a part of the batch */
+};
+
+unsigned blocks_for(uint64_t n)
 {
-    return lay_out(view, n, NULL).bytes;
+    const uint64_t wanted = (n + THREADS - 1) / THREADS;
+    return wanted < BLOCKS ? (unsigned)wanted : (unsigned)BLOCKS;
 }
 
-cudaError_t cuda_rows_in_order(const loom__rows_view *view, const cuda_batch *batch, bool overwrite, bool first_launch,
-                               unsigned char *memory, cudaStream_t stream)
+/* Whether a value found no room in an earlier launch of the call. The first launch begins with "no". */
+cudaError_t is_stalled(const order_memory &order, bool first, bool *stalled, cudaStream_t stream)
 {
-    const order_memory order = lay_out(view, batch->n, memory);
-    const uint64_t wanted = (batch->n + THREADS - 1) / THREADS;
-    const unsigned blocks = wanted < BLOCKS ? (unsigned)wanted : (unsigned)BLOCKS;
-    const bool strings = (view->variable & LOOM__VARIABLE_VALUES) != 0;
+    uint32_t seen = 0;
+    *stalled = false;
+    if (first)
+        return cudaMemsetAsync(order.stalled, 0, sizeof *order.stalled, stream);
+    RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(&seen, order.stalled, sizeof seen, cudaMemcpyDefault, stream));
+    RETURN_IF_CUDA_FAILED(cudaStreamSynchronize(stream));
+    *stalled = seen != 0;
+    return cudaSuccess;
+}
+
+cudaError_t launch_in_order(const cuda_map_call *call, const cuda_batch *batch, cudaStream_t stream)
+{
+    order_call *own = (order_call *)(void *)call;
+    const cuda_ordered_table *table = own->table;
+    const order_memory order = lay_out(table, batch->n, own->memory);
+    const unsigned blocks = blocks_for(batch->n);
+    const bool overwrite = call->overwrites(), first = !own->launched;
     cuda_batch directly = *batch;
     directly.status = order.status;
     directly.counts = NULL;
-    uint32_t stalled = 0;
-    if (first_launch) {
-        RETURN_IF_CUDA_FAILED(cudaMemsetAsync(order.stalled, 0, sizeof *order.stalled, stream));
-    } else if (strings) {
-        RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(&stalled, order.stalled, sizeof stalled, cudaMemcpyDefault, stream));
-        RETURN_IF_CUDA_FAILED(cudaStreamSynchronize(stream));
-    }
-    if (stalled) {
-        RETURN_IF_CUDA_FAILED(cuda_rows_locate(view, batch->keys, batch->n, order.slots, stream));
-        stalled_kernel<<<blocks, THREADS, 0, stream>>>(*view, *batch, order, overwrite);
-        return cudaGetLastError();
+    own->launched = true;
+    if (table->strings != NULL) {
+        bool stalled;
+        RETURN_IF_CUDA_FAILED(is_stalled(order, first, &stalled, stream));
+        if (stalled) {
+            RETURN_IF_CUDA_FAILED(table->locate(table->view, batch->keys, batch->n, order.slots, stream));
+            stalled_kernel<<<blocks, THREADS, 0, stream>>>(*table->strings, *batch, order, overwrite);
+            return cudaGetLastError();
+        }
     }
     RETURN_IF_CUDA_FAILED(cudaMemsetAsync(order.before_first, 0, order.zeroed, stream));
-    RETURN_IF_CUDA_FAILED(cuda_rows_write(view, &directly, OP_KEEP, NULL, stream, strings));
-    RETURN_IF_CUDA_FAILED(cuda_rows_locate(view, batch->keys, batch->n, order.slots, stream));
+    RETURN_IF_CUDA_FAILED(table->insert(table->view, &directly, stream));
+    RETURN_IF_CUDA_FAILED(table->locate(table->view, batch->keys, batch->n, order.slots, stream));
     rank_kernel<<<blocks, THREADS, 0, stream>>>(order, batch->n);
-    if (strings) {
-        replace_kernel<<<blocks, THREADS, 0, stream>>>(*view, *batch, order, overwrite);
-        settle_kernel<true><<<blocks, THREADS, 0, stream>>>(*view, *batch, order, overwrite);
+    if (table->strings != NULL) {
+        replace_kernel<<<blocks, THREADS, 0, stream>>>(*table->strings, *batch, order, overwrite);
+        settle_kernel<<<blocks, THREADS, 0, stream>>>(*table->strings, *batch, order, overwrite);
     } else {
-        settle_kernel<false><<<blocks, THREADS, 0, stream>>>(*view, *batch, order, overwrite);
+        const plain_values values = {table->values, table->value_stride, table->value_bytes};
+        settle_kernel<<<blocks, THREADS, 0, stream>>>(values, *batch, order, overwrite);
     }
     return cudaGetLastError();
+}
+
+/* Items of one launch. A later launch finds equal keys of an earlier one in the table, and keeps or overwrites them:
+ * the order of the batch is kept. */
+uint64_t order_slice(const cuda_state *cuda, uint64_t n)
+{
+    const uint64_t most = (uint64_t)1 << 31; /* items have numbers of 32 bits */
+    const uint64_t each = loom__slice_items(n, cuda->slice_keys < most ? cuda->slice_keys : most);
+    return each > 0 ? each : 1;
+}
+
+} // namespace
+
+uint64_t cuda_rows_order_bytes(const cuda_state *cuda, const cuda_ordered_table *table, uint64_t n)
+{
+    return lay_out(table, order_slice(cuda, n), NULL).bytes;
+}
+
+loom_status cuda_rows_insert_in_order(const cuda_map_call *given, const cuda_ordered_table *table)
+{
+    order_call order = {*given, table, NULL, false};
+    cuda_map_call *call = &order.call;
+    call->launch = launch_in_order;
+    call->may_finish = false;
+    call->most = order_slice(call->cuda, call->batch.n);
+    const uint64_t bytes = lay_out(table, call->most, NULL).bytes;
+    const cuda_workspace own = cuda_take_workspace(&call->cuda->base, bytes, call->stream, &call->batch);
+    RETURN_ERROR_IF(own.at == NULL, LOOM_OUT_OF_MEMORY,
+                    "%llu bytes of temporary memory could not be had; insert fewer keys at once, or free other memory",
+                    (unsigned long long)bytes);
+    order.memory = own.at;
+    loom__batch_goes(&call->batch, LOOM_ROUTE_IN_ORDER);
+    return cuda_with_ticket(call, &own, [&]() -> loom_status {
+        RETURN_IF_FAILED(cuda_try_stage(call));
+        if (call->batch.replace)
+            RETURN_IF_FAILED(table->clear(&call->cuda->base, call->view, call->stream));
+        RETURN_IF_FAILED(cuda_run_items(call, true));
+        return cuda_finish_call(call, call->batch.replace != 0);
+    });
 }
