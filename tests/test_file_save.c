@@ -37,7 +37,7 @@ static loom_map *load(loom_context *context, const char *path)
 
 /* ---- Round trips ---------------------------------------------------------------------------------------- */
 
-TEST_EACH_KIND(test_open_save_round_trip, .every_engine = 1)
+TEST_EACH_KIND(test_open_save_round_trip, .long_tier = 1, .every_engine = 1)
 {
     static const uint64_t sizes[] = {0, 1, 2, 7, 8, 100, 1000, 60000};
     loom_context *context = make_context(t), *other = make_context(t);

@@ -459,7 +459,7 @@ TEST(test_apply_rows_of_any_width, .every_machine = 1, .threads = 1, .timeout_se
 }
 
 /* Large batches, which threads share and which go by partition; a key that half of the rows have. */
-TEST_EACH_KIND(test_open_apply_large_batches, .threads = 1, .every_engine = 1, .timeout_seconds = 180)
+TEST_EACH_KIND(test_open_apply_large_batches, .long_tier = 1, .threads = 1, .every_engine = 1, .timeout_seconds = 180)
 {
     const uint64_t n = test_scaled(t, 100000, 60000);
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));

@@ -213,7 +213,7 @@ TEST_EACH_MULTIMAP(test_multimap_partition_full_directory)
 }
 
 /* Tables that begin without room grow in all respects. */
-TEST_EACH_MULTIMAP(test_multimap_partition_grows, .threads = 1)
+TEST_EACH_MULTIMAP(test_multimap_partition_grows, .long_tier = 1, .threads = 1)
 {
     const uint64_t n = test_scaled(t, 20000, 4000);
     for (uint64_t capacity = 0; capacity <= 100; capacity += 50) {

@@ -154,7 +154,7 @@ TEST_EACH_MULTIMAP(test_multimap_room_too_few_slots)
 /* ---- Tables that grow ------------------------------------------------------------------------------------- */
 
 /* Few keys with many values let the heap grow, and many keys with one value the directory. */
-TEST_EACH_MULTIMAP(test_multimap_room_grows, .threads = 1)
+TEST_EACH_MULTIMAP(test_multimap_room_grows, .long_tier = 1, .threads = 1)
 {
     const uint64_t n = test_scaled(t, 40000, 6000), keys[] = {1, 30, n / 10, n};
     loom_context *context = make_multimap_context(t);

@@ -102,7 +102,7 @@ TEST_EACH(test_open_accumulate_counts)
     loom_context_destroy(context);
 }
 
-TEST_EACH(test_open_accumulate_integers, .every_engine = 1)
+TEST_EACH(test_open_accumulate_integers, .long_tier = 1, .every_engine = 1)
 {
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
     uint64_t n = test_scaled(t, 40000, 8000);
@@ -130,7 +130,7 @@ TEST_EACH(test_open_accumulate_integers, .every_engine = 1)
 
 /* Few keys have all rows, so that threads keep sums of their own. Also where the table has no room for some of the
  * keys. */
-TEST_EACH(test_open_accumulate_few_keys, .every_engine = 1)
+TEST_EACH(test_open_accumulate_few_keys, .long_tier = 1, .every_engine = 1)
 {
     static const uint64_t counts[] = {1, 60, 400};
     loom_context *context = make_context_with(t, 4, random_u64(&t->random));
@@ -302,7 +302,7 @@ TEST_EACH(test_open_accumulate_narrow_integers, .long_tier = 1)
     loom_context_destroy(context);
 }
 
-TEST_EACH(test_open_accumulate_narrow_full, .every_engine = 1)
+TEST_EACH(test_open_accumulate_narrow_full, .long_tier = 1, .every_engine = 1)
 {
     loom_context *context = make_context_with(t, 4, random_u64(&t->random));
     uint64_t n = test_scaled(t, 12000, 6000);

@@ -279,7 +279,7 @@ TEST_EACH_KIND(test_open_build_by_partition_batch_lengths, .long_tier = 1, .ever
 }
 
 /* Builds of so many keys that every machine goes by partition where that is faster. */
-TEST_EACH_KIND(test_open_build_many_keys, .threads = 1, .every_engine = 1)
+TEST_EACH_KIND(test_open_build_many_keys, .long_tier = 1, .threads = 1, .every_engine = 1)
 {
     loom_context *context = make_context_with(t, 2, random_u64(&t->random));
     uint64_t n = test_scaled(t, (1 << 18) + 77, 20077);

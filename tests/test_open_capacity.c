@@ -162,7 +162,7 @@ TEST_EACH(test_open_insert_structured_keys_fit, .long_tier = 1, .every_engine = 
     loom_context_destroy(context);
 }
 
-TEST_EACH_KIND(test_open_insert_any_n_keys_fit_medium, .every_engine = 1)
+TEST_EACH_KIND(test_open_insert_any_n_keys_fit_medium, .long_tier = 1, .every_engine = 1)
 {
     uint64_t rounds = test_scaled(t, 20, 3);
     for (uint64_t round = 0; round < rounds; round++) {

@@ -33,7 +33,7 @@ TEST_EACH_KIND(test_open_erase_present_and_absent, .every_engine = 1)
 }
 
 /* Among equal keys in the batch, one gets LOOM_OK. */
-TEST_EACH_KIND(test_open_erase_equal_keys, .threads = 1, .every_engine = 1)
+TEST_EACH_KIND(test_open_erase_equal_keys, .long_tier = 1, .threads = 1, .every_engine = 1)
 {
     for (uint32_t threads = 1; threads <= 8; threads *= 2) {
         loom_context *context = make_context_with(t, threads, random_u64(&t->random));

@@ -149,7 +149,7 @@ TEST_EACH(test_open_erase_if_keys_equal_to_empty_patterns)
 
 /* The table is so full that it refuses keys, and knows it. After erase_if there is room again, and probe sequences are
  * as they should be. */
-TEST_EACH(test_open_erase_if_full_table, .threads = 1, .every_engine = 1)
+TEST_EACH(test_open_erase_if_full_table, .long_tier = 1, .threads = 1, .every_engine = 1)
 {
     static const double loads[] = {0.95, 0.8, 0.5};
     for (int i = 0; i < 3; i++) {
@@ -251,7 +251,7 @@ TEST_EACH(test_open_erase_if_after_growth_and_in_copies, .every_engine = 1)
 
 /* A window of time: each step stores a tenth of new keys with a time stamp, and erases what is older than the window.
  * The table stays as cheap to read as a table that was just built: upkeep runs after erase_if, too. */
-TEST_EACH(test_open_erase_if_expiry, .every_engine = 1)
+TEST_EACH(test_open_erase_if_expiry, .long_tier = 1, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     const uint64_t n = test_scaled(t, 30000, 5000), each = n / 10, salt = random_u64(&t->random);

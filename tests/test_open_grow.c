@@ -207,7 +207,7 @@ TEST_EACH_KIND(test_open_growth_of_a_build_is_exact, .every_engine = 1)
 }
 
 /* After batches that bring no new key, the library looks at no batch beforehand. New keys are stored all the same. */
-TEST_EACH_KIND(test_open_growth_after_batches_without_new_keys, .every_engine = 1)
+TEST_EACH_KIND(test_open_growth_after_batches_without_new_keys, .long_tier = 1, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     const uint64_t n = test_scaled(t, 20000, 5000);

@@ -91,7 +91,7 @@ static void fill_with_duplicates(test_run *t, batch *b, int pattern)
     }
 }
 
-TEST_EACH_KIND(test_open_insert_equal_keys, .every_engine = 1)
+TEST_EACH_KIND(test_open_insert_equal_keys, .long_tier = 1, .every_engine = 1)
 {
     for (int pattern = 0; pattern < 6; pattern++)
         for (uint32_t flags = 0; flags < FLAGS_ALL; flags++) {

@@ -25,7 +25,7 @@ static const uint32_t sizes[] = {1, 2, 4, 8};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 /* A table that grows keeps the size of tickets, and so does a file. */
-TEST_EACH_KIND(test_tickets_grow)
+TEST_EACH_KIND(test_tickets_grow, .long_tier = 1)
 {
     loom_context *context = make_context(t);
     for (int i = 0; i < SIZES; i++) {
