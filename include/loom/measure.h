@@ -76,7 +76,7 @@ LOOM_API loom_status loom_map_set_row_route(loom_map *map, loom_row_route route)
  * the batch (docs/guide.md, "Rows in host memory").
  *   bytes   at least 9 to 13 MB, by the width of rows: the sentence of a refusal tells
  *   - With less memory windows and steps are smaller, and large batches go in parts. A route that
- *     does not fit is not taken; the direct one takes no memory.
+ *     does not fit is not taken. In the end a call goes directly, which takes none.
  *   - Growth keeps to the bound, too. What else a call takes is not counted: the new table,
  *     LOOM_IN_ORDER, buffers for arrays in host memory.
  *   - Clones have the bound of their table. Files do not store it.
