@@ -67,8 +67,8 @@ struct route_call {
     bool has_windows; /* the smallest ones fit the staging */
     bool all_windows; /* of a build: rows that stay free become zero */
     bool may_stream;  /* there is memory for windows; and a call that changes rows has the table alone */
-    bool replaces;    /* a build, before its first part: the rows are not cleared */
-    bool sized;       /* the table's size tells whether it has keys: no part of a call that writes came before */
+    bool replaces;    /* a build whose rows are not cleared yet */
+    bool first;       /* no part of a call that writes came before */
 
     bool finds() const
     {
@@ -222,7 +222,7 @@ loom__row_work work_of(const route_call &call, uint64_t rows)
 {
     const uint64_t table_bytes = call.arrays.partition_bytes * call.view->lines.partitions;
     const uint64_t row_bytes = call.view->key_stride + (call.view->apart ? call.view->value_stride : 0);
-    const bool empty = call.replaces || (call.writes_rows() && call.call->batch.fresh && call.sized);
+    const bool empty = call.first && (call.call->batch.replace || (call.writes_rows() && call.call->batch.fresh));
     loom__row_work work = {rows, row_bytes, table_bytes, !empty, call.writes_rows(), 0, call.may_stream};
     /* A call with staged arrays has a stage already. */
     work.gathers = call.finds() && !call.call->arrays.staged && cuda_rows_may_gather(call.staging);
@@ -322,7 +322,8 @@ cudaError_t run_sorted(route_call *call, const route_items &items, bool streams,
     cudaEvent_t sorted = NULL;
     uint64_t most = call->cuda->row_chunk < GROUP_ITEMS ? call->cuda->row_chunk : (uint64_t)GROUP_ITEMS;
     most = most < FEWEST_ITEMS ? (uint64_t)FEWEST_ITEMS : most;
-    const uint64_t *size = call->sized ? &call->view->lines.totals->size : NULL;
+    /* Parts, and chunks of host arrays, add to the size when all have passed. */
+    const uint64_t *size = call->first && !call->call->arrays.staged ? &call->view->lines.totals->size : NULL;
     cudaError_t error = counts.items != NULL
                             ? count_granules(&call->staging, *call->view, rule, streams ? call->per_window : 0, size,
                                              &counts, call->stream)
@@ -470,7 +471,11 @@ cudaError_t write_part(route_call *call, bool *too_large)
             call->call->batch.explained->route = route;
     }
     call->all_windows = call->replaces && call->may_stream;
-    cudaError_t error = call->replaces && !call->may_stream ? cuda_rows_clear(call->view, call->stream) : cudaSuccess;
+    cudaError_t error = cudaSuccess;
+    if (call->replaces && !call->may_stream) {
+        error = cuda_rows_clear(call->view, call->stream);
+        call->replaces = error != cudaSuccess;
+    }
     if (error == cudaSuccess)
         error = run_sorted(call, {NULL, NULL, batch->n}, call->may_stream, &begun);
     else
@@ -525,7 +530,7 @@ cudaError_t write_by_route(route_call *call)
             continue;
         }
         first += part.n;
-        call->replaces = call->sized = false;
+        call->replaces = call->first = false;
     }
     return error;
 }
@@ -578,7 +583,7 @@ cudaError_t cuda_rows_by_route(const cuda_map_call *given, const cuda_batch *bat
     call.arrays = row_arrays_of(view);
     call.staging = cuda_row_staging_of(given->cuda, view->staging_bytes);
     call.replaces = given->batch.replace != 0;
-    call.sized = !given->arrays.staged; /* chunks of host arrays add to the size when all have passed */
+    call.first = true;
     call.value_bytes =
         given->op == OP_COMBINE ? loom__number_bytes(batch->widening, view->value_bytes) : view->value_bytes;
     const double begin = cuda_seconds();
