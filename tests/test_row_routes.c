@@ -265,7 +265,8 @@ static void check_explanation(const routes *r, loom_row_route route, uint64_t n,
     CHECK(told.route == LOOM_ROW_ROUTE_DIRECT || (told.seconds > 0 && told.estimate[told.route] > 0));
 }
 
-static void run_form(test_run *t, route_form form, loom_row_route route, uint64_t buffer_bytes)
+/* bound: of all temporary memory; 0: there is none */
+static void run_form(test_run *t, route_form form, loom_row_route route, uint64_t buffer_bytes, uint64_t bound)
 {
     const uint64_t universe = 20000, n = 9000;
     routes r = {.context = make_context(t), .form = form, .universe = universe};
@@ -277,10 +278,12 @@ static void run_form(test_run *t, route_form form, loom_row_route route, uint64_
     config.row_place = LOOM_ROWS_IN_HOST_MEMORY;
     config.capacity = universe;
     config.buckets_per_partition = 11;
-    test_note("%u + %u bytes, layout %d, route %d, buffers of %llu bytes", form.key_bytes, form.value_bytes,
-              (int)form.layout, (int)route, (unsigned long long)buffer_bytes);
+    test_note("%u + %u bytes, layout %d, route %d, buffers of %llu bytes, at most %llu", form.key_bytes,
+              form.value_bytes, (int)form.layout, (int)route, (unsigned long long)buffer_bytes,
+              (unsigned long long)bound);
     r.map = make_map_from(r.context, &config);
     CHECK_OK(loom_map_set_row_route(r.map, route));
+    CHECK_OK(loom_map_set_row_staging(r.map, bound));
     cuda_set_row_buffers(r.context, buffer_bytes, 1000);
     r.numbers = test_allocate(universe * sizeof *r.numbers);
     r.present = test_allocate(universe);
@@ -341,8 +344,9 @@ TEST(test_cuda_row_routes, .timeout_seconds = 240)
     t->quick = 1;
     for (uint32_t i = 0; i < sizeof forms / sizeof *forms; i++)
         for (loom_row_route route = LOOM_ROW_ROUTE_DIRECT; route <= LOOM_ROW_ROUTE_STREAMED; route++) {
-            run_form(t, forms[i], route, 0);
-            run_form(t, forms[i], route, 1 << 16);
+            run_form(t, forms[i], route, 0, 0);
+            run_form(t, forms[i], route, 1 << 16, 0);
+            run_form(t, forms[i], route, 0, loom__row_least_staging(forms[i].key_bytes, forms[i].value_bytes));
         }
 }
 

@@ -281,6 +281,7 @@ static void draw_route(test_run *t, loom_context *context, loom_map *map)
 {
     static const uint64_t buffers[] = {0, 1 << 14, 1 << 18}, chunks[] = {0, 7, 100};
     CHECK_OK(loom_map_set_row_route(map, (loom_row_route)random_below(&t->random, LOOM_ROW_ROUTE_STREAMED + 1)));
+    CHECK_OK(loom_map_set_row_staging(map, random_below(&t->random, 2) ? (uint64_t)13 << 20 : 0)); /* enough for all */
     cuda_set_row_buffers(context, buffers[random_below(&t->random, 3)], chunks[random_below(&t->random, 3)]);
 }
 

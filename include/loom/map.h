@@ -561,7 +561,7 @@ LOOM_API loom_status loom_map_distinct(loom_map *map, uint64_t *distinct, loom_s
 LOOM_API loom_status loom_map_clear(loom_map *map, loom_result *result, loom_stream stream);
 
 /* Creates a second table with the same contents, shape, seed, growth and memory_limit, on the same
- * context.
+ * context. The bound of loom_map_set_row_staging is the same, too.
  *   - Memory   as loom_map_create
  *   - Runs     synchronous; reader
  *   - Status   OUT_OF_MEMORY */

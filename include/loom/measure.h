@@ -47,15 +47,19 @@ typedef struct loom_explanation {
      * less than 32,768 keys go directly, without a plan. */
     double estimate[5];
     double seconds; /* that the call took, from the plan on; 0: it went directly, and nobody waited for it */
+    /* Temporary memory on the device that the call had at most at once, to reach the rows
+     * (loom_map_set_row_staging). */
+    uint64_t staging_bytes;
 } loom_explanation;
 
-#define LOOM_EXPLANATION_INIT                                                                  \
-    {                                                                                          \
-        sizeof(loom_explanation), LOOM_ROW_ROUTE_NONE, 0, 0, 0, {0.0, 0.0, 0.0, 0.0, 0.0}, 0.0 \
+#define LOOM_EXPLANATION_INIT                                                                     \
+    {                                                                                             \
+        sizeof(loom_explanation), LOOM_ROW_ROUTE_NONE, 0, 0, 0, {0.0, 0.0, 0.0, 0.0, 0.0}, 0.0, 0 \
     }
 
 /* Explains the last bulk call that reached rows in host memory. A call that passed its arrays in
- * chunks, as pageable arrays are, is told by its last chunk.
+ * chunks, as pageable arrays are, or went in parts (loom_map_set_row_staging), is told by its last
+ * one.
  *   - Memory   allocates nothing
  *   - Runs     reader
  *   - Status   UNSUPPORTED: the rows lie where the machine works */
@@ -66,6 +70,22 @@ LOOM_API loom_status loom_map_explain(loom_map *map, loom_explanation *explanati
  *   - Runs     waits for calls of other host threads; writer
  *   - Status   INVALID_ARGUMENT; UNSUPPORTED: the rows lie where the machine works */
 LOOM_API loom_status loom_map_set_row_route(loom_map *map, loom_row_route route);
+
+/* Bounds the temporary memory on the device that one call takes to reach rows in host memory:
+ * buffers for rows on their way, lists of keys, their sort. 0: the library chooses, by the size of
+ * the batch (docs/guide.md, "Rows in host memory").
+ *   bytes   at least 9 to 13 MB, by the width of rows: the sentence of a refusal tells
+ *   - With less memory windows and steps are smaller, and large batches go in parts. A route that
+ *     does not fit is not taken. In the end a call goes directly, which takes none.
+ *   - Growth keeps to the bound, too. What else a call takes is not counted: the new table,
+ *     LOOM_IN_ORDER, buffers for arrays in host memory.
+ *   - Clones have the bound of their table. Files do not store it.
+ *   - The cpu machine checks and keeps the bound. Its calls take no such memory.
+ *   - Memory   allocates nothing
+ *   - Runs     waits for calls of other host threads, not for work on the device; writer
+ *   - Status   after each of these the bound is unchanged. INVALID_ARGUMENT: too few bytes;
+ *              UNSUPPORTED: bytes is not 0, and the table has no rows in host memory */
+LOOM_API loom_status loom_map_set_row_staging(loom_map *map, uint64_t bytes);
 
 /* What loom_measure_limit measures: the most that the hardware can do. */
 typedef enum loom_limit_kind {

@@ -453,7 +453,9 @@ static loom_status make_resized(const loom__table *table, loom__room room, loom_
     const loom_map_config config = loom__map_table_config(table, room);
     loom__description is;
     RETURN_IF_FAILED(describe(table->machine, &config, table->is.seed, &is));
-    return loom__table_make(table->machine, table->engine, &is, table->concurrent_reads, made, stream);
+    RETURN_IF_FAILED(loom__table_make(table->machine, table->engine, &is, table->concurrent_reads, made, stream));
+    loom__table_set_row_staging(*made, table->row_staging);
+    return LOOM_OK;
 }
 
 /* If status is OK, `made` takes the place of `table`. Destroys the other one. Returns `status`. */

@@ -81,6 +81,53 @@ static inline void loom__row_estimate(const loom__row_rates *rates, const loom__
         seconds[LOOM_ROW_ROUTE_STREAMED] = 2 * begin + rows * sorted + both * (double)work->table_bytes / rates->copied;
 }
 
+/* ---- bounded staging ---- */
+
+/* How a call shares out its temporary memory if that has a bound (loom_map_set_row_staging): a quarter holds the rows of
+ * windows, and a quarter the keys, values and answers that pass through kernels at once. Both hold LOOM__ROW_SETS sets
+ * of buffers, of which one is filled, one is worked on and one is emptied. Half is for lists of keys and for their sort.
+ * A batch with too many keys for the lists goes in parts. */
+enum {
+    LOOM__ROW_SETS = 3,
+    LOOM__LEAST_STEP_ROWS = 1 << 10,  /* that pass through a kernel at once */
+    LOOM__LEAST_STEP_BYTES = 1 << 20, /* fewer rows are enough if they have so many bytes */
+    LOOM__LEAST_LISTED = 1 << 12,     /* keys in lists at once */
+    /* Bytes of lists for each key. A lookup: 24 for the keys whose tags were found, 2 for their granules, and 24 to sort
+     * them if all lie in one granule. */
+    LOOM__LISTED_BYTES = 52,
+    /* Beside the lists: counts of granules, the ends of arrays, and twice the scratch memory of the sort, which takes
+     * some 10 KB on compute capability 9.0, and on lower ones an estimated 1 to 2 MB. */
+    LOOM__LISTS_BYTES = 4 << 20
+};
+
+/* Most bytes of a key, its value, the value that is found for it, and its answers. */
+static inline uint64_t loom__row_item_bytes(uint32_t key_bytes, uint32_t value_bytes)
+{
+    return key_bytes + 2 * (uint64_t)value_bytes + 2;
+}
+
+/* The fewest rows that pass through a kernel at once. */
+static inline uint64_t loom__row_least_step(uint64_t item_bytes)
+{
+    const uint64_t rows = LOOM__LEAST_STEP_BYTES / item_bytes;
+    return rows > LOOM__LEAST_STEP_ROWS ? (uint64_t)LOOM__LEAST_STEP_ROWS : rows > 0 ? rows : 1;
+}
+
+/* The least bound for rows of these widths. */
+static inline uint64_t loom__row_least_staging(uint32_t key_bytes, uint32_t value_bytes)
+{
+    const uint64_t item = loom__row_item_bytes(key_bytes, value_bytes);
+    const uint64_t steps = 4 * LOOM__ROW_SETS * loom__row_least_step(item) * item;
+    const uint64_t lists = 2 * (LOOM__LISTS_BYTES + (uint64_t)LOOM__LEAST_LISTED * LOOM__LISTED_BYTES);
+    return steps > lists ? steps : lists;
+}
+
+/* The keys for whose lists a bound surely has room. */
+static inline uint64_t loom__row_listed(uint64_t bound)
+{
+    return (bound / 2 - LOOM__LISTS_BYTES) / LOOM__LISTED_BYTES;
+}
+
 /* The route that takes least. */
 static inline loom_row_route loom__row_choose(const double seconds[LOOM__ROW_ROUTES])
 {

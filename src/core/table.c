@@ -129,6 +129,12 @@ uint64_t loom__table_host_bytes(const loom__table *table)
     return table->bytes[LOOM__PLACE_HOST];
 }
 
+void loom__table_set_row_staging(loom__table *table, uint64_t bytes)
+{
+    table->row_staging = bytes;
+    attach(table); /* calls read it in the engine's view */
+}
+
 uint64_t loom__table_slots_in_all(const loom__table *table)
 {
     return (uint64_t)table->is.partitions * table->is.buckets * table->slots_per_bucket;
@@ -168,6 +174,7 @@ loom_status loom__table_clone(loom__table *table, loom__table **made, loom_strea
     loom__machine *machine = table->machine;
     loom__table *twin;
     RETURN_IF_FAILED(loom__table_make(machine, table->engine, &table->is, table->concurrent_reads, &twin, stream));
+    loom__table_set_row_staging(twin, table->row_staging);
     loom_status status = LOOM_OK;
     for (uint32_t i = 0; i < table->region_count && status == LOOM_OK; i++) {
         const loom__region *from = &table->regions[i], *to = &twin->regions[i];

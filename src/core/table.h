@@ -63,6 +63,7 @@ struct loom__table {
     loom__description is;
     uint32_t concurrent_reads;
     uint32_t slots_per_bucket; /* set by the engine's `lay_out`; 0 in filters */
+    uint64_t row_staging;      /* rows in host memory: most temporary memory of a call; 0: the machine chooses */
     loom__region regions[LOOM__MOST_REGIONS];
     uint32_t region_count;
     uint32_t sections;            /* regions that are saved */
@@ -97,6 +98,10 @@ uint64_t loom__table_bytes(const loom__table *table);
 
 /* Bytes of its regions in host memory. */
 uint64_t loom__table_host_bytes(const loom__table *table);
+
+/* Bounds the temporary memory of calls that reach rows in host memory; 0: the machine chooses. Clones and larger tables
+ * keep the bound, files do not. The caller has the table alone on the host. */
+void loom__table_set_row_staging(loom__table *table, uint64_t bytes);
 
 /* Slots of all partitions. */
 uint64_t loom__table_slots_in_all(const loom__table *table);

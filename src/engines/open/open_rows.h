@@ -109,6 +109,7 @@ typedef struct loom__rows_view {
     uint64_t *piece_map;
     open_share *share;       /* of the thread that has this copy of the struct; NULL: pieces are taken one by one */
     uint32_t in_host_memory; /* rows and heap lie there: bulk calls choose how to reach them. Not in device views */
+    uint64_t staging_bytes;  /* most temporary memory that a bulk call takes for that; 0: the machine chooses */
 } loom__rows_view;
 
 LOOM_BOTH const loom__rows_view *open_rows_of(const loom__open_view *view)

@@ -243,6 +243,7 @@ static void attach(loom__table *table)
     open_set_rows(view, variable_columns(is), loom__row_width(is->key_bytes), loom__row_width(is->value_bytes),
                   is_apart(is), table->regions[ROWS_REGION].memory, table->regions[ROWS_REGION + 1].memory);
     view->in_host_memory = place_of(is) == LOOM__PLACE_HOST;
+    view->staging_bytes = table->row_staging;
     if (kind_of(is) != SLOT_STRING)
         return;
     view->heap = table->regions[ROWS_REGION + 1 + is_apart(is)].memory;

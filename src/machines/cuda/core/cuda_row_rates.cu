@@ -1,12 +1,13 @@
 /* How fast rows in host memory are reached: measured when the first large batch comes to a table that is large enough,
  * and again for a table MUCH_LARGER times as large. Takes some 20 ms. */
-#include "machines/cuda/core/cuda_call.cuh"
 #include "machines/cuda/core/cuda_measure.cuh"
+#include "machines/cuda/core/cuda_row_staging.cuh"
 
 namespace
 {
 
-const uint64_t LEAST_BYTES = 64 << 20, COPIED_BYTES = 64 << 20, ROW = 16, APART = 512;
+const uint64_t LEAST_BYTES = 64 << 20, ROW = 16, APART = 512;
+const uint64_t COPIED_BYTES = 64 << 20, LEAST_COPIED_BYTES = 4 << 20; /* the latter if the call's memory has a bound */
 
 enum {
     THREADS = 256,
@@ -24,12 +25,12 @@ __device__ __forceinline__ uint64_t place_of(uint64_t i, uint64_t rows, uint64_t
     return apart > 0 ? (i * apart + cuda_random_place(i, apart)) % rows : cuda_random_place(i, rows);
 }
 
-__global__ void __launch_bounds__(THREADS)
-    read_kernel(const ulonglong2 *rows, uint64_t count, uint64_t in_memory, uint64_t apart, ulonglong2 *to)
+__global__ void __launch_bounds__(THREADS) read_kernel(const ulonglong2 *rows, uint64_t count, uint64_t in_memory,
+                                                       uint64_t apart, ulonglong2 *to, uint64_t room)
 {
     const uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i < count)
-        to[i % (COPIED_BYTES / ROW)] = rows[place_of(i, in_memory, apart)];
+        to[i % room] = rows[place_of(i, in_memory, apart)];
 }
 
 /* Seconds of work(), once it has run before. */
@@ -44,14 +45,14 @@ template <class work_type> cudaError_t time_of(work_type work, cudaStream_t stre
     return cudaSuccess;
 }
 
-cudaError_t measure(cuda_state *cuda, const unsigned char *rows, uint64_t bytes, unsigned char *device,
+cudaError_t measure(cuda_state *cuda, const unsigned char *rows, uint64_t bytes, const cuda_workspace &device,
                     unsigned char *host, cudaStream_t stream, loom__row_rates *rates)
 {
     const uint64_t in_memory = bytes / ROW;
     double seconds;
     auto read = [&](uint64_t count, uint64_t apart) {
-        read_kernel<<<(unsigned)(count / THREADS), THREADS, 0, stream>>>((const ulonglong2 *)rows, count, in_memory,
-                                                                         apart, (ulonglong2 *)device);
+        read_kernel<<<(unsigned)(count / THREADS), THREADS, 0, stream>>>(
+            (const ulonglong2 *)rows, count, in_memory, apart, (ulonglong2 *)device.at, device.bytes / ROW);
         return cudaGetLastError();
     };
     RETURN_IF_CUDA_FAILED(time_of([&] { return read(RANDOM_ROWS, 0); }, stream, &seconds));
@@ -59,8 +60,8 @@ cudaError_t measure(cuda_state *cuda, const unsigned char *rows, uint64_t bytes,
     RETURN_IF_CUDA_FAILED(time_of([&] { return read(ORDERED_ROWS, APART / ROW); }, stream, &seconds));
     rates->ordered = ORDERED_ROWS / seconds;
     RETURN_IF_CUDA_FAILED(time_of(
-        [&] { return cudaMemcpyAsync(device, rows, COPIED_BYTES, cudaMemcpyDefault, stream); }, stream, &seconds));
-    rates->copied = (double)COPIED_BYTES / seconds;
+        [&] { return cudaMemcpyAsync(device.at, rows, device.bytes, cudaMemcpyDefault, stream); }, stream, &seconds));
+    rates->copied = (double)device.bytes / seconds;
     cuda_random_gather task = {rows, host, in_memory, TASK_ROWS, ROW, AHEAD};
     RETURN_IF_CUDA_FAILED(time_of(
         [&] {
@@ -72,9 +73,10 @@ cudaError_t measure(cuda_state *cuda, const unsigned char *rows, uint64_t bytes,
     return cudaSuccess;
 }
 
-/* Leaves the rates as they are if memory is short. */
-void measure_once(cuda_state *cuda, const unsigned char *rows, uint64_t bytes)
+/* Leaves the rates as they are if memory is short. `copied`: bytes. */
+void measure_once(cuda_row_staging *staging, uint64_t copied, const unsigned char *rows, uint64_t bytes)
 {
+    cuda_state *cuda = staging->cuda;
     const loom_allocator *allocator = &cuda->base.allocator;
     cudaStream_t stream = NULL;
     loom__row_rates rates;
@@ -82,15 +84,15 @@ void measure_once(cuda_state *cuda, const unsigned char *rows, uint64_t bytes)
         cudaGetLastError();
         return;
     }
-    const cuda_workspace device = cuda_take_workspace(&cuda->base, COPIED_BYTES, (loom_stream)stream, NULL);
+    const cuda_workspace device = staging->take(copied, stream);
     void *host =
         allocator->allocate(allocator->user, GATHERED_ROWS * ROW, LOOM_WORKSPACE_ALIGNMENT, LOOM_MEMORY_HOST, NULL);
     if (device.at != NULL && host != NULL &&
-        measure(cuda, rows, bytes, device.at, (unsigned char *)host, stream, &rates) == cudaSuccess)
+        measure(cuda, rows, bytes, device, (unsigned char *)host, stream, &rates) == cudaSuccess)
         cuda->rates = rates;
     if (host != NULL)
         allocator->release(allocator->user, host, GATHERED_ROWS * ROW, LOOM_MEMORY_HOST, NULL);
-    cuda_give_workspace(&cuda->base, &device, (loom_stream)stream);
+    staging->give(device, stream);
     cudaStreamSynchronize(stream);
     cudaStreamDestroy(stream);
     cudaGetLastError(); /* if a step failed, the device is lost; the next step reports it */
@@ -98,11 +100,13 @@ void measure_once(cuda_state *cuda, const unsigned char *rows, uint64_t bytes)
 
 } // namespace
 
-loom__row_rates cuda_row_rates(cuda_state *cuda, const unsigned char *rows, uint64_t bytes)
+loom__row_rates cuda_row_rates(cuda_row_staging *staging, const unsigned char *rows, uint64_t bytes)
 {
+    cuda_state *cuda = staging->cuda;
+    const uint64_t left = staging->left() / ROW * ROW, copied = left < COPIED_BYTES ? left : COPIED_BYTES;
     pthread_mutex_lock(&cuda->rates_lock);
-    if (bytes >= LEAST_BYTES && bytes / MUCH_LARGER >= cuda->rates_bytes) {
-        measure_once(cuda, rows, bytes);
+    if (bytes >= LEAST_BYTES && bytes / MUCH_LARGER >= cuda->rates_bytes && copied >= LEAST_COPIED_BYTES) {
+        measure_once(staging, copied, rows, bytes);
         cuda->rates_bytes = bytes;
     }
     const loom__row_rates rates = cuda->rates;

@@ -41,6 +41,7 @@
  *   cuda_rows.cu         selects, takes and puts back rows of arrays, of any width
  *   cuda_operations.cu   batches that mix operations
  *   cuda_row_rates.cu    how fast rows in host memory are reached
+ *   cuda_row_staging.cuh temporary memory of calls that reach them
  *   cuda_measure.cuh     what measurements of the link share
  *   cuda_sketch.cu       sketches the keys of a batch
  *   cuda_hash.cu         hashes of keys
@@ -242,7 +243,7 @@ typedef struct cuda_state {
     pthread_cond_t stage_given;                     /* signalled when a stage is given back */
     cuda_stage stages[LARGE_STAGES + SMALL_STAGES]; /* the large ones first */
     /* Tables with rows in host memory: what is measured (cuda_row_rates.cu), and the most temporary memory of one
-     * call for rows on their way. Tests lower the latter. */
+     * call for rows on their way, unless the table has a bound of its own. Tests lower the latter. */
     pthread_mutex_t rates_lock;
     loom__row_rates rates;
     uint64_t rates_bytes; /* rows of the table with which they were measured; 0: they are the usual ones */
@@ -452,9 +453,11 @@ cudaError_t cuda_gather_rows(void *to, const void *from, uint32_t width, uint32_
                              uint64_t count, cudaStream_t stream);
 enum { CUDA_WINDOW_ALIGNMENT = 256 };
 
+struct cuda_row_staging;
+
 /* The rates with which rows are reached that lie in host memory, at `rows`, `bytes` of them. Measures them if they are
- * not yet known and the table is large. */
-loom__row_rates cuda_row_rates(cuda_state *cuda, const unsigned char *rows, uint64_t bytes);
+ * not yet known, the table is large, and the call's memory is enough for it. */
+loom__row_rates cuda_row_rates(cuda_row_staging *staging, const unsigned char *rows, uint64_t bytes);
 
 /* Takes the elements of some items out of an array, to[i] = from[items[i]], or puts them back, to[items[i]] = from[i].
  * Both arrays are on the device; if one of them is NULL, does nothing. */

@@ -6,7 +6,10 @@
  *   2. the host's threads copy these rows into the buffer, one behind the other,
  *   3. the buffer goes to the device,
  *   4. a kernel compares the keys, and copies values to the caller's array.
- * While the threads gather one chunk, the other chunk is on the link or in the kernel. */
+ * While the threads gather one chunk, the other chunk is on the link or in the kernel.
+ *
+ * The context keeps stages for other calls. Their memory on the device counts all the same, so a call with little memory
+ * takes a small stage. */
 #include "core/call_parts.h"
 #include "machines/cuda/core/cuda_outcomes.cuh"
 #include "machines/cuda/rows/cuda_rows_engine.cuh"
@@ -211,23 +214,41 @@ cudaError_t gather_chunks(const gather_call &call, cudaStream_t stream)
     return cudaSuccess;
 }
 
+/* Bytes of a stage on the device. */
+uint64_t stage_bytes(bool small)
+{
+    return small ? (uint64_t)STAGE_BUFFERS * SMALL_STAGE_BYTES : (uint64_t)STAGE_BUFFERS * STAGE_BYTES + SCRATCH_BYTES;
+}
+
 } // namespace
 
-cudaError_t cuda_rows_gather(cuda_state *cuda, const loom__rows_view *view, const cuda_batch *batch,
+bool cuda_rows_may_gather(const cuda_row_staging &staging)
+{
+    return staging.left() >= stage_bytes(true);
+}
+
+cudaError_t cuda_rows_gather(cuda_row_staging *staging, const loom__rows_view *view, const cuda_batch *batch,
                              const cuda_sought_rows *sought, uint64_t count, const cuda_sought_rows *left, bool *begun,
                              cudaStream_t stream)
 {
     const gathered_row row = gathered_row_of(view, batch);
-    const cuda_stage_scope scope(cuda);
+    cuda_state *cuda = staging->cuda;
+    const bool small = staging->left() < stage_bytes(false);
+    *begun = cuda_rows_may_gather(*staging);
+    if (!*begun)
+        return cudaSuccess;
+    const cuda_stage_scope scope(cuda, small);
     *begun = scope.status == LOOM_OK;
     if (!*begun)
         return cudaSuccess;
+    staging->count(stage_bytes(small));
     gather_call call = {cuda, view, batch, sought, left, scope.stage, row, count, 0};
-    call.each = (STAGE_BYTES - LOOM__CHUNK_ALIGNMENT) / (sizeof(uint64_t) + row.bytes);
+    call.each = (scope.stage->bytes - LOOM__CHUNK_ALIGNMENT) / (sizeof(uint64_t) + row.bytes);
     if (call.each > cuda->row_chunk)
         call.each = cuda->row_chunk;
     const cudaError_t error = gather_chunks(call, stream);
     for (int i = 0; i < STAGE_BUFFERS && error != cudaSuccess; i++)
         cudaStreamSynchronize(scope.stage->stream[i]);
+    staging->uncount(stage_bytes(small));
     return error;
 }

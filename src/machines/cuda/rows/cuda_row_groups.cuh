@@ -12,8 +12,8 @@ namespace
 
 enum {
     GROUP_THREADS = 256,
-    MOST_GRANULES = 12288, /* a thread block counts them in its shared memory; their numbers have 16 bits */
-    FEWEST_ITEMS = 1 << 12 /* of a group, or of a lookup's part, for lack of memory */
+    MOST_GRANULES = 12288,            /* a thread block counts them in its shared memory; their numbers have 16 bits */
+    FEWEST_ITEMS = LOOM__LEAST_LISTED /* of a group, or of a part of a call, for lack of memory */
 };
 
 /* ---- on the device ---- */
@@ -221,13 +221,13 @@ struct granule_counts {
 
 /* Counts the items of each granule, and waits. `counts` is in memory of the C library. per_window: partitions of a
  * granule whose keys are asked for; 0: nobody asks. `size`: of used_kernel. */
-inline cudaError_t count_granules(cuda_state *cuda, const loom__rows_view &view, const granule_rule &rule,
+inline cudaError_t count_granules(cuda_row_staging *staging, const loom__rows_view &view, const granule_rule &rule,
                                   uint32_t per_window, const uint64_t *size, granule_counts *counts,
                                   cudaStream_t stream)
 {
     const size_t bytes = counts->granules * sizeof(uint32_t);
-    const uint64_t wanted = group_blocks(rule.count), most = (uint64_t)cuda->multiprocessors * 8;
-    const cuda_workspace own = cuda_take_workspace(&cuda->base, 2 * bytes, (loom_stream)stream, NULL);
+    const uint64_t wanted = group_blocks(rule.count), most = (uint64_t)staging->cuda->multiprocessors * 8;
+    const cuda_workspace own = staging->take(2 * bytes, stream);
     uint32_t *items = (uint32_t *)own.at, *used = items + counts->granules;
     if (own.at == NULL)
         return cudaErrorMemoryAllocation;
@@ -243,7 +243,7 @@ inline cudaError_t count_granules(cuda_state *cuda, const loom__rows_view &view,
     }
     if (error == cudaSuccess) /* `used` lies behind `items`, there as here */
         error = cudaMemcpyAsync(counts->items, items, 2 * bytes, cudaMemcpyDeviceToHost, stream);
-    cuda_give_workspace(&cuda->base, &own, (loom_stream)stream);
+    staging->give(own, stream);
     return error == cudaSuccess ? cudaStreamSynchronize(stream) : error;
 }
 
@@ -269,7 +269,7 @@ uint64_t largest_group(const granule_counts &counts, uint64_t most)
 }
 
 /* Takes memory for groups of about `*most` items, or of fewer if memory is short. False: there is none. */
-bool take_groups(cuda_state *cuda, const granule_counts &counts, uint64_t *most, cuda_workspace *own,
+bool take_groups(cuda_row_staging *staging, const granule_counts &counts, uint64_t *most, cuda_workspace *own,
                  group_memory groups[GROUPS_UNDER_WAY], cudaStream_t stream)
 {
     for (; *most >= FEWEST_ITEMS; *most /= 2) {
@@ -277,8 +277,7 @@ bool take_groups(cuda_state *cuda, const granule_counts &counts, uint64_t *most,
         size_t scratch;
         if (sort_bytes(items, &scratch) != cudaSuccess)
             return false;
-        *own =
-            cuda_take_workspace(&cuda->base, lay_out_groups(items, scratch, NULL, groups), (loom_stream)stream, NULL);
+        *own = staging->take(lay_out_groups(items, scratch, NULL, groups), stream);
         if (own->at != NULL) {
             lay_out_groups(items, scratch, own->at, groups);
             return true;

@@ -3,7 +3,10 @@
  * Partitions are ranges of hashes, so the keys of neighbouring partitions of the new table come from neighbouring
  * partitions of the old one. A window of the new table is made in a buffer on the device, from those partitions of the
  * old table, which are copied to another buffer. Both tables pass the link once. A partition at the border of two
- * windows is copied for both of them, and each takes the keys that are its own. */
+ * windows is copied for both of them, and each takes the keys that are its own.
+ *
+ * Both buffers of all windows under way keep to the bound of the table's calls. If the smallest windows are too large
+ * for a bound that the user chose, rows are moved one by one. */
 #include "machines/cuda/rows/cuda_row_windows.cuh"
 
 namespace
@@ -31,20 +34,6 @@ uint32_t end_of_window(const move_plan &plan, const loom__rows_view *to, uint32_
     return first + (left < plan.per_window ? left : plan.per_window);
 }
 
-move_plan plan_move(const cuda_state *cuda, const loom__rows_view *from, const loom__rows_view *to)
-{
-    move_plan plan = {row_arrays_of(from), row_arrays_of(to), 1, 0};
-    const uint64_t each = cuda->row_staging_bytes / ROW_STREAMS / 2, partitions = to->lines.partitions;
-    const uint64_t fit = each / plan.to.partition_bytes;
-    plan.per_window = (uint32_t)(fit < 1 ? 1 : fit < partitions ? fit : partitions);
-    for (uint32_t first = 0; first < partitions; first += plan.per_window) {
-        uint32_t source, count;
-        sources_of(from, to, first, end_of_window(plan, to, first), &source, &count);
-        plan.most_source = plan.most_source < count ? count : plan.most_source;
-    }
-    return plan;
-}
-
 struct move_buffers {
     unsigned char *from[2], *to[2];
 };
@@ -58,6 +47,31 @@ uint64_t lay_out(const move_plan &plan, unsigned char *at, move_buffers buffers[
             buffers[s].to[i] = at + layout.add(window_buffer_bytes(plan.to, i, plan.per_window));
         }
     return layout.bytes;
+}
+
+void count_sources(move_plan *plan, const loom__rows_view *from, const loom__rows_view *to)
+{
+    plan->most_source = 0;
+    for (uint32_t first = 0; first < to->lines.partitions; first = end_of_window(*plan, to, first)) {
+        uint32_t source, count;
+        sources_of(from, to, first, end_of_window(*plan, to, first), &source, &count);
+        plan->most_source = plan->most_source < count ? count : plan->most_source;
+    }
+}
+
+/* Windows whose buffers have together at most `bound` bytes, or windows of one partition. */
+move_plan plan_move(uint64_t bound, const loom__rows_view *from, const loom__rows_view *to)
+{
+    move_plan plan = {row_arrays_of(from), row_arrays_of(to), 1, 0};
+    move_buffers unused[ROW_STREAMS];
+    const uint64_t each = bound / ROW_STREAMS / 2, partitions = to->lines.partitions;
+    const uint64_t fit = each / plan.to.partition_bytes;
+    plan.per_window = (uint32_t)(fit < 1 ? 1 : fit < partitions ? fit : partitions);
+    for (;; plan.per_window /= 2) { /* a table that shrinks has larger windows of the old one */
+        count_sources(&plan, from, to);
+        if (plan.per_window == 1 || lay_out(plan, NULL, unused) <= bound)
+            return plan;
+    }
 }
 
 cudaError_t move_window(const move_plan &plan, const loom__rows_view *from, const loom__rows_view *to, uint32_t first,
@@ -84,11 +98,11 @@ cudaError_t move_window(const move_plan &plan, const loom__rows_view *from, cons
 cudaError_t cuda_rows_move_by_window(cuda_state *cuda, const loom__rows_view *from, const loom__rows_view *to,
                                      unsigned long long *refused, bool *taken, cudaStream_t stream)
 {
-    const move_plan plan = plan_move(cuda, from, to);
+    cuda_row_staging staging = cuda_row_staging_of(cuda, from->staging_bytes);
+    const move_plan plan = plan_move(staging.bounded() ? staging.most : cuda->row_staging_bytes, from, to);
     move_buffers buffers[ROW_STREAMS];
     row_pipeline pipeline = {};
-    const cuda_workspace own =
-        cuda_take_workspace(&cuda->base, lay_out(plan, NULL, buffers), (loom_stream)stream, NULL);
+    const cuda_workspace own = staging.take(lay_out(plan, NULL, buffers), stream);
     *taken = own.at != NULL;
     if (!*taken)
         return cudaSuccess;
@@ -101,6 +115,6 @@ cudaError_t cuda_rows_move_by_window(cuda_state *cuda, const loom__rows_view *fr
         first = end;
     }
     error = row_pipeline_end(&pipeline, error);
-    cuda_give_workspace(&cuda->base, &own, (loom_stream)stream);
+    staging.give(own, stream);
     return error;
 }

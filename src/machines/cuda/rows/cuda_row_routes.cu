@@ -22,7 +22,11 @@
  * copy moves rows on which a kernel works: a window comes, is worked on and goes one after the other
  * (row_pipeline_pass). Host threads read rows only for lookups, beside which no call writes.
  *
- * A route that finds no temporary memory takes fewer items at once, and in the end goes directly. */
+ * A route that finds no temporary memory takes fewer items at once, and in the end goes directly.
+ *
+ * All temporary memory on the device comes from route_call.staging, which may have a bound (row_plan.h tells how it is
+ * shared out). A call with a bound goes in parts of so many items that their lists fit, and each part has a plan of its
+ * own. */
 #include "machines/cuda/core/cuda_measure.cuh"
 #include "machines/cuda/rows/cuda_row_groups.cuh"
 
@@ -31,10 +35,7 @@
 namespace
 {
 
-enum {
-    LEAST_ITEMS = 1 << 10, /* that pass through a kernel at once, if arrays are taken out */
-    GROUP_ITEMS = 1 << 25
-};
+enum { GROUP_ITEMS = 1 << 25 };
 
 const uint64_t MOST_ITEMS = UINT32_MAX; /* of a call: their numbers have 32 bits */
 
@@ -58,11 +59,16 @@ struct route_call {
     uint32_t per_window, windows;   /* partitions of a window */
     uint32_t per_granule, granules; /* likewise; sorting by them is enough for the ordered route */
     uint64_t window_bytes[2];       /* of the buffers; 0 without windows */
+    uint64_t least_items;           /* that pass through a kernel at once, if arrays are taken out */
     uint64_t most_items;            /* of a set */
     item_set sets[ROW_STREAMS];
     row_pipeline pipeline;
+    cuda_row_staging staging;
+    bool has_windows; /* the smallest ones fit the staging */
     bool all_windows; /* of a build: rows that stay free become zero */
     bool may_stream;  /* there is memory for windows; and a call that changes rows has the table alone */
+    bool replaces;    /* a build whose rows are not cleared yet */
+    bool first;       /* no part of a call that writes came before */
 
     bool finds() const
     {
@@ -194,37 +200,41 @@ cudaError_t begin_sets(route_call *call)
 
 /* ---- the plan ---- */
 
-/* Chooses the sizes of windows and sets. */
+/* Chooses the sizes of windows and sets. Without a bound the smallest of both are taken in any case. */
 void plan_sizes(route_call *call)
 {
     const uint32_t partitions = call->view->lines.partitions;
-    const uint64_t item_bytes =
-        call->view->key_bytes + (uint64_t)call->value_bytes + call->view->value_bytes + 2; /* an upper bound */
-    const uint64_t window = call->cuda->row_staging_bytes / 2 / ROW_STREAMS / call->arrays.partition_bytes;
+    const uint64_t item_bytes = loom__row_item_bytes(call->view->key_bytes, call->view->value_bytes);
+    const uint64_t sets = call->staging.bounded() ? call->staging.most / 2 : call->cuda->row_staging_bytes;
+    const uint64_t each = sets / 2 / ROW_STREAMS; /* for a window, and for the items of a set */
+    const uint64_t window = each / call->arrays.partition_bytes, items = each / item_bytes;
     call->per_granule = (partitions + MOST_GRANULES - 1) / MOST_GRANULES;
     call->granules = (partitions + call->per_granule - 1) / call->per_granule;
     call->per_window =
         window < call->per_granule ? call->per_granule : (uint32_t)(window < partitions ? window : partitions);
     call->windows = (partitions + call->per_window - 1) / call->per_window;
-    const uint64_t items = call->cuda->row_staging_bytes / 2 / ROW_STREAMS / item_bytes / 512 * 512;
-    call->most_items = items < LEAST_ITEMS ? (uint64_t)LEAST_ITEMS : items;
+    call->has_windows = window >= call->per_granule || !call->staging.bounded();
+    call->least_items = loom__row_least_step(item_bytes);
+    call->most_items = items < call->least_items ? call->least_items : items < 512 ? items : items / 512 * 512;
 }
 
 loom__row_work work_of(const route_call &call, uint64_t rows)
 {
     const uint64_t table_bytes = call.arrays.partition_bytes * call.view->lines.partitions;
     const uint64_t row_bytes = call.view->key_stride + (call.view->apart ? call.view->value_stride : 0);
-    const bool empty = call.call->batch.replace || (call.writes_rows() && call.call->batch.fresh);
+    const bool empty = call.first && (call.call->batch.replace || (call.writes_rows() && call.call->batch.fresh));
     loom__row_work work = {rows, row_bytes, table_bytes, !empty, call.writes_rows(), 0, call.may_stream};
-    work.gathers = call.finds() && !call.call->arrays.staged; /* a call with staged arrays has a stage already */
+    /* A call with staged arrays has a stage already. */
+    work.gathers = call.finds() && !call.call->arrays.staged && cuda_rows_may_gather(call.staging);
     return work;
 }
 
 /* Chooses the route of `rows` rows, and tells the caller's explanation what it expects. */
-loom_row_route choose_route(const route_call &call, uint64_t rows)
+loom_row_route choose_route(route_call *given, uint64_t rows)
 {
-    const loom__row_rates rates =
-        cuda_row_rates(call.cuda, call.arrays.all[0].at, call.arrays.partition_bytes * call.view->lines.partitions);
+    const route_call &call = *given;
+    const loom__row_rates rates = cuda_row_rates(&given->staging, call.arrays.all[0].at,
+                                                 call.arrays.partition_bytes * call.view->lines.partitions);
     const loom__row_work work = work_of(call, rows);
     double seconds[LOOM__ROW_ROUTES];
     loom__row_estimate(&rates, &work, seconds);
@@ -234,7 +244,7 @@ loom_row_route choose_route(const route_call &call, uint64_t rows)
                                                               : LOOM_ROW_ROUTE_DIRECT;
     loom_explanation *told = call.call->batch.explained;
     if (told != NULL) {
-        *told = loom_explanation{sizeof *told, route, 0, call.call->batch.n, rows, {}, 0};
+        *told = loom_explanation{sizeof *told, route, 0, call.call->batch.n, rows, {}, 0, 0};
         for (int i = 0; i < LOOM__ROW_ROUTES; i++)
             told->estimate[i] = seconds[i];
     }
@@ -300,8 +310,8 @@ cudaError_t run_sorted(route_call *call, const route_items &items, bool streams,
     *begun = false;
     granule_counts counts = {streams ? call->windows : call->granules, NULL, NULL};
     granule_rule rule = rule_of(*call, items, streams ? call->per_window : call->per_granule);
-    const cuda_workspace granules = cuda_take_workspace(
-        &call->cuda->base, (items.count + SELECTED_BY_THREAD) * sizeof *rule.granules, (loom_stream)call->stream, NULL);
+    const cuda_workspace granules =
+        call->staging.take((items.count + SELECTED_BY_THREAD) * sizeof *rule.granules, call->stream);
     if (granules.at == NULL)
         return cudaErrorMemoryAllocation;
     rule.granules = (uint16_t *)granules.at;
@@ -312,13 +322,13 @@ cudaError_t run_sorted(route_call *call, const route_items &items, bool streams,
     cudaEvent_t sorted = NULL;
     uint64_t most = call->cuda->row_chunk < GROUP_ITEMS ? call->cuda->row_chunk : (uint64_t)GROUP_ITEMS;
     most = most < FEWEST_ITEMS ? (uint64_t)FEWEST_ITEMS : most;
-    /* Chunks of host arrays add to the size when all have passed. */
-    const uint64_t *size = call->call->arrays.staged ? NULL : &call->view->lines.totals->size;
-    cudaError_t error =
-        counts.items != NULL
-            ? count_granules(call->cuda, *call->view, rule, streams ? call->per_window : 0, size, &counts, call->stream)
-            : cudaErrorMemoryAllocation;
-    if (error == cudaSuccess && !take_groups(call->cuda, counts, &most, &own, groups, call->stream))
+    /* Parts, and chunks of host arrays, add to the size when all have passed. */
+    const uint64_t *size = call->first && !call->call->arrays.staged ? &call->view->lines.totals->size : NULL;
+    cudaError_t error = counts.items != NULL
+                            ? count_granules(&call->staging, *call->view, rule, streams ? call->per_window : 0, size,
+                                             &counts, call->stream)
+                            : cudaErrorMemoryAllocation;
+    if (error == cudaSuccess && !take_groups(&call->staging, counts, &most, &own, groups, call->stream))
         error = cudaErrorMemoryAllocation;
     if (error == cudaSuccess)
         error = make_events(groups, &sorted);
@@ -330,8 +340,8 @@ cudaError_t run_sorted(route_call *call, const route_items &items, bool streams,
         error = row_pipeline_end(&call->pipeline, error);
     }
     destroy_events(groups, sorted);
-    cuda_give_workspace(&call->cuda->base, &own, (loom_stream)call->stream);
-    cuda_give_workspace(&call->cuda->base, &granules, (loom_stream)call->stream);
+    call->staging.give(own, call->stream);
+    call->staging.give(granules, call->stream);
     free(counts.items);
     return error;
 }
@@ -373,8 +383,8 @@ cudaError_t run_instead(route_call *call, const uint32_t *items, uint64_t count)
 cudaError_t run_gathered(route_call *call, const sought_memory &memory, uint64_t n)
 {
     bool begun;
-    RETURN_IF_CUDA_FAILED(
-        cuda_rows_gather(call->cuda, call->view, call->batch, &memory.sought, n, &memory.left, &begun, call->stream));
+    RETURN_IF_CUDA_FAILED(cuda_rows_gather(&call->staging, call->view, call->batch, &memory.sought, n, &memory.left,
+                                           &begun, call->stream));
     if (!begun)
         return run_instead(call, memory.sought.items, n);
     RETURN_IF_CUDA_FAILED(fetch_count(*call, memory.left, &n));
@@ -391,7 +401,7 @@ cudaError_t run_find(route_call *call, const sought_memory &memory)
     RETURN_IF_CUDA_FAILED(cudaMemsetAsync(sought.count, 0, sizeof *sought.count, call->stream));
     RETURN_IF_CUDA_FAILED(cuda_rows_seek(call->view, call->batch, &sought, call->stream));
     RETURN_IF_CUDA_FAILED(fetch_count(*call, sought, &rows));
-    const loom_row_route route = choose_route(*call, rows);
+    const loom_row_route route = choose_route(call, rows);
     if (rows == 0)
         return cudaSuccess;
     if (route == LOOM_ROW_ROUTE_GATHERED)
@@ -402,6 +412,82 @@ cudaError_t run_find(route_call *call, const sought_memory &memory)
     const cudaError_t error =
         run_sorted(call, {sought.items, sought.rows, rows}, route == LOOM_ROW_ROUTE_STREAMED, &begun);
     return error == cudaErrorMemoryAllocation && !begun ? run_instead(call, sought.items, rows) : error;
+}
+
+cudaError_t go_directly(const route_call &call, const cuda_batch *batch)
+{
+    loom_explanation *told = call.call->batch.explained;
+    if (told != NULL && told->keys == 0) /* no plan was made */
+        *told = loom_explanation{sizeof *told, LOOM_ROW_ROUTE_DIRECT, 0, call.call->batch.n, batch->n, {}, 0, 0};
+    if (told != NULL)
+        told->route = LOOM_ROW_ROUTE_DIRECT;
+    cudaGetLastError(); /* of an allocation that failed */
+    if (call.replaces)
+        RETURN_IF_CUDA_FAILED(cuda_rows_clear(call.view, call.stream));
+    return call.finds() ? cuda_rows_find(call.view, batch, NULL, call.stream)
+                        : cuda_rows_write(call.view, batch, call.op, NULL, call.stream);
+}
+
+/* Takes memory for the sets, with windows if the call may stream. If memory is short, without windows, and then for
+ * fewer items. *own has none if there is not even that. */
+void take_sets(route_call *call, cuda_workspace *own)
+{
+    if (call->most_items > call->batch->n)
+        call->most_items = call->batch->n;
+    for (;;) {
+        for (int i = 0; i < call->arrays.count; i++)
+            call->window_bytes[i] = call->may_stream ? window_buffer_bytes(call->arrays, i, call->per_window) : 0;
+        *own = call->staging.take(lay_out_sets(call, NULL), call->stream);
+        if (own->at != NULL) {
+            lay_out_sets(call, own->at);
+            return;
+        }
+        if (call->may_stream)
+            call->may_stream = false;
+        else if (call->most_items > call->least_items)
+            call->most_items = call->most_items / 2 > call->least_items ? call->most_items / 2 : call->least_items;
+        else
+            return;
+    }
+}
+
+/* A part of a call that writes. *too_large: nothing has happened, for lack of memory; it may be less for fewer items.
+ * NULL: the part is not to be smaller. */
+cudaError_t write_part(route_call *call, bool *too_large)
+{
+    const cuda_batch *batch = call->batch;
+    cuda_workspace own = {};
+    bool begun;
+    call->may_stream = call->has_windows && (call->call->batch.alone != 0 || !call->writes_rows());
+    loom_row_route route = choose_route(call, batch->n);
+    call->may_stream = route == LOOM_ROW_ROUTE_STREAMED;
+    if (route != LOOM_ROW_ROUTE_DIRECT && batch->n <= MOST_ITEMS)
+        take_sets(call, &own);
+    if (own.at == NULL)
+        return go_directly(*call, batch);
+    if (route == LOOM_ROW_ROUTE_STREAMED && !call->may_stream) {
+        route = LOOM_ROW_ROUTE_ORDERED;
+        if (call->call->batch.explained != NULL)
+            call->call->batch.explained->route = route;
+    }
+    call->all_windows = call->replaces && call->may_stream;
+    cudaError_t error = cudaSuccess;
+    if (call->replaces && !call->may_stream) {
+        error = cuda_rows_clear(call->view, call->stream);
+        call->replaces = error != cudaSuccess;
+    }
+    if (error == cudaSuccess)
+        error = run_sorted(call, {NULL, NULL, batch->n}, call->may_stream, &begun);
+    else
+        begun = true;
+    call->staging.give(own, call->stream);
+    if (error != cudaErrorMemoryAllocation || begun)
+        return error;
+    if (too_large == NULL)
+        return go_directly(*call, batch);
+    cudaGetLastError(); /* of the allocation */
+    *too_large = true;
+    return cudaSuccess;
 }
 
 /* The items of a batch from `first` on, as a batch. */
@@ -421,86 +507,47 @@ cuda_batch part_of(const cuda_batch *batch, const route_call &call, uint64_t fir
     return part;
 }
 
-cudaError_t go_directly(const route_call &call, const cuda_batch *batch)
-{
-    loom_explanation *told = call.call->batch.explained;
-    if (told != NULL && told->keys == 0) /* no plan was made */
-        *told = loom_explanation{sizeof *told, LOOM_ROW_ROUTE_DIRECT, 0, call.call->batch.n, batch->n, {}, 0};
-    if (told != NULL)
-        told->route = LOOM_ROW_ROUTE_DIRECT;
-    cudaGetLastError(); /* of an allocation that failed */
-    if (call.call->batch.replace)
-        RETURN_IF_CUDA_FAILED(cuda_rows_clear(call.view, call.stream));
-    return call.finds() ? cuda_rows_find(call.view, batch, NULL, call.stream)
-                        : cuda_rows_write(call.view, batch, call.op, NULL, call.stream);
-}
-
-/* Takes memory for the sets, with windows if the call may stream. If memory is short, without windows, and then for
- * fewer items. *own has none if there is not even that. */
-void take_sets(route_call *call, cuda_workspace *own)
-{
-    for (int i = 0; i < call->arrays.count && call->may_stream; i++)
-        call->window_bytes[i] = window_buffer_bytes(call->arrays, i, call->per_window);
-    if (call->most_items > call->batch->n)
-        call->most_items = call->batch->n;
-    for (;;) {
-        *own = cuda_take_workspace(&call->cuda->base, lay_out_sets(call, NULL), (loom_stream)call->stream, NULL);
-        if (own->at != NULL) {
-            lay_out_sets(call, own->at);
-            return;
-        }
-        if (call->may_stream) {
-            call->may_stream = false;
-            call->window_bytes[0] = call->window_bytes[1] = 0;
-        } else if (call->most_items > LEAST_ITEMS) {
-            call->most_items = call->most_items / 2 > LEAST_ITEMS ? call->most_items / 2 : (uint64_t)LEAST_ITEMS;
-        } else {
-            return;
-        }
-    }
-}
-
-/* A call that writes. */
+/* A call that writes. With a bound it goes in parts. A part takes 2 bytes for each item, which may be half of the
+ * lists, and memory to sort the items of a group. If many items lie in one granule, parts become smaller, down to those
+ * that surely fit. */
 cudaError_t write_by_route(route_call *call)
 {
     const cuda_batch *batch = call->batch;
-    const bool replaces = call->call->batch.replace != 0;
-    cuda_workspace own = {};
-    bool begun;
-    call->may_stream = call->call->batch.alone != 0 || !call->writes_rows();
-    loom_row_route route = choose_route(*call, batch->n);
-    call->may_stream = route == LOOM_ROW_ROUTE_STREAMED;
-    if (route != LOOM_ROW_ROUTE_DIRECT && batch->n <= MOST_ITEMS)
-        take_sets(call, &own);
-    if (own.at == NULL)
-        return go_directly(*call, batch);
-    if (route == LOOM_ROW_ROUTE_STREAMED && !call->may_stream) {
-        route = LOOM_ROW_ROUTE_ORDERED;
-        if (call->call->batch.explained != NULL)
-            call->call->batch.explained->route = route;
+    uint64_t each = batch->n, surely = batch->n;
+    if (call->staging.bounded()) {
+        const uint64_t half = (call->staging.most / 2 - LOOM__LISTS_BYTES) / 2 / sizeof(uint16_t);
+        each = half < MOST_ITEMS ? half : MOST_ITEMS;
+        surely = loom__row_listed(call->staging.most);
     }
-    call->all_windows = replaces && call->may_stream;
-    cudaError_t error = replaces && !call->may_stream ? cuda_rows_clear(call->view, call->stream) : cudaSuccess;
-    if (error == cudaSuccess)
-        error = run_sorted(call, {NULL, NULL, batch->n}, call->may_stream, &begun);
-    else
-        begun = true;
-    cuda_give_workspace(&call->cuda->base, &own, (loom_stream)call->stream);
-    return error == cudaErrorMemoryAllocation && !begun ? go_directly(*call, batch) : error;
+    cudaError_t error = cudaSuccess;
+    for (uint64_t first = 0; first < batch->n && error == cudaSuccess;) {
+        const cuda_batch part = part_of(batch, *call, first, batch->n - first < each ? batch->n - first : each);
+        bool too_large = false;
+        call->batch = &part;
+        error = write_part(call, part.n > surely ? &too_large : NULL);
+        if (too_large) {
+            each = part.n / 2 > surely ? part.n / 2 : surely;
+            continue;
+        }
+        first += part.n;
+        call->replaces = call->first = false;
+    }
+    return error;
 }
 
-/* A lookup, in parts if memory is short. */
+/* A lookup, in parts if memory is short or has a bound. */
 cudaError_t find_by_route(route_call *call)
 {
     const cuda_batch *batch = call->batch;
     sought_memory memory;
     cuda_workspace own[2] = {};
-    uint64_t each = batch->n < MOST_ITEMS ? batch->n : (uint64_t)MOST_ITEMS;
-    call->may_stream = true;
+    const uint64_t most = call->staging.bounded() ? loom__row_listed(call->staging.most) : (uint64_t)MOST_ITEMS;
+    uint64_t each = batch->n < most ? batch->n : most;
+    each = each < MOST_ITEMS ? each : MOST_ITEMS;
+    call->may_stream = call->has_windows;
     take_sets(call, &own[0]);
     while (own[0].at != NULL && own[1].at == NULL && each > 0) {
-        own[1] = cuda_take_workspace(&call->cuda->base, lay_out_sought(each, NULL, &memory), (loom_stream)call->stream,
-                                     NULL);
+        own[1] = call->staging.take(lay_out_sought(each, NULL, &memory), call->stream);
         if (own[1].at == NULL)
             each = each > FEWEST_ITEMS ? each / 2 : 0;
     }
@@ -516,7 +563,7 @@ cudaError_t find_by_route(route_call *call)
         }
     }
     for (int i = 0; i < 2; i++)
-        cuda_give_workspace(&call->cuda->base, &own[i], (loom_stream)call->stream);
+        call->staging.give(own[i], call->stream);
     return error;
 }
 
@@ -526,8 +573,17 @@ cudaError_t cuda_rows_by_route(const cuda_map_call *given, const cuda_batch *bat
 {
     const loom__rows_view *view = (const loom__rows_view *)given->view;
     const loom_row_route asked = given->batch.row_route;
-    route_call call = {given->cuda, given, view, batch, given->op, stream, row_arrays_of(view), 0, 0, 0, 0, 0,
-                       {},          0,     {},   {},    false,     false};
+    route_call call = {};
+    call.cuda = given->cuda;
+    call.call = given;
+    call.view = view;
+    call.batch = batch;
+    call.op = given->op;
+    call.stream = stream;
+    call.arrays = row_arrays_of(view);
+    call.staging = cuda_row_staging_of(given->cuda, view->staging_bytes);
+    call.replaces = given->batch.replace != 0;
+    call.first = true;
     call.value_bytes =
         given->op == OP_COMBINE ? loom__number_bytes(batch->widening, view->value_bytes) : view->value_bytes;
     const double begin = cuda_seconds();
@@ -540,5 +596,7 @@ cudaError_t cuda_rows_by_route(const cuda_map_call *given, const cuda_batch *bat
     loom_explanation *told = given->batch.explained;
     if (told != NULL && (call.finds() || told->route != LOOM_ROW_ROUTE_DIRECT)) /* nobody waits for direct writes */
         told->seconds = cuda_seconds() - begin;
+    if (told != NULL)
+        told->staging_bytes = call.staging.peak;
     return error;
 }

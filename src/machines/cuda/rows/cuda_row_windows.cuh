@@ -91,7 +91,7 @@ inline cudaError_t window_zero(const row_window &window, cudaStream_t stream)
 
 /* ---- windows under way ---- */
 
-enum { ROW_STREAMS = 3 /* one window comes, one is worked on, one goes */ };
+enum { ROW_STREAMS = LOOM__ROW_SETS /* one window comes, one is worked on, one goes */ };
 
 /* Three streams, which begin after the work of a given stream. Windows come in the first one, kernels work in the
  * second, and windows go home in the third. With a stream for each window, the copies of three windows shared the link,

@@ -18,6 +18,7 @@
 
 #include "engines/open/open_rows.h"
 #include "machines/cuda/core/cuda_map_call.cuh"
+#include "machines/cuda/core/cuda_row_staging.cuh"
 #include "machines/cuda/core/cuda_state.cuh"
 #include "machines/cuda/rows/cuda_rows_order.cuh"
 
@@ -60,9 +61,12 @@ cudaError_t cuda_rows_by_route(const cuda_map_call *call, const cuda_batch *batc
 /* Part of it: copies the rows of `count` keys whose tags were found to the device, compares keys, and writes values and
  * counts. *left gets the keys whose rows hold other keys. *begun is false if there was no staging memory: nothing has
  * happened. Waits. */
-cudaError_t cuda_rows_gather(cuda_state *cuda, const loom__rows_view *view, const cuda_batch *batch,
+cudaError_t cuda_rows_gather(cuda_row_staging *staging, const loom__rows_view *view, const cuda_batch *batch,
                              const cuda_sought_rows *sought, uint64_t count, const cuda_sought_rows *left, bool *begun,
                              cudaStream_t stream);
+
+/* Whether what is left of the call's memory is enough for that. */
+bool cuda_rows_may_gather(const cuda_row_staging &staging);
 
 /* Stores the number of each key's slot, counted over the table; CUDA_NO_SLOT: the key is absent. */
 cudaError_t cuda_rows_locate(const loom__rows_view *view, const void *keys, uint64_t n, uint64_t *slots,
