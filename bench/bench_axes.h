@@ -56,6 +56,16 @@
 #define BENCH_STADIUM_MOST_BATCH UINT64_C(100000000)
 #define BENCH_STADIUM_ROW        16 /* bytes of an access that the limits of lookups measure */
 
+/* The case `stadium` with --figure (stadium_figures.c has the figures). */
+#define BENCH_FIGURE_SLICE       UINT64_C(100000) /* rows of a mixed batch */
+#define BENCH_FIGURE_DIVISORS    16, 4, 1         /* of --n */
+#define BENCH_FIGURE_LEAST_KEYS  UINT64_C(64)
+#define BENCH_FIGURE_MOST_KEYS   ((UINT64_C(1) << 31) - 1) /* of 4 bytes, as many absent ones, and two that are unused */
+#define BENCH_FIGURE_PARTS       50
+#define BENCH_FIGURE_LOAD        0.85
+#define BENCH_FIGURE_HIGH_LOAD   0.95
+#define BENCH_FIGURE_TABLE_LOADS 0.8, 0.85, 0.9, 0.95
+
 /* The case `group`. */
 #define BENCH_GROUP_ROWS     UINT64_C(20000000)
 #define BENCH_DEFAULT_GROUPS 100, 1e4, 1e6

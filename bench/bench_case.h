@@ -27,6 +27,7 @@ struct bench_case {
     uint32_t (*op_uses)(size_t index);                           /* bits of bench_use, beyond those of the case */
     uint32_t uses;                                               /* bits of bench_use for all operations */
     uint32_t sweep_sets;                                         /* the bits of both that --sweep sets itself */
+    uint32_t (*figure_uses)(const char *figure); /* bits of bench_use with --figure, all of them; NULL: no figures */
     uint32_t any_width; /* BENCH_USES_KEY_BYTES, _VALUE_BYTES: of those also other widths than 4 and 8 */
     loom_type type;     /* of its tables: --engine names an engine that has it; 0: no tables */
     loom_engine engine; /* of its tables without --engine */
@@ -40,6 +41,9 @@ const bench_case *bench_case_find(const char *name);
 const bench_case *bench_case_at(size_t index); /* NULL after the last */
 const char *bench_case_name_at(size_t index);  /* likewise */
 bool bench_case_has_engine(const bench_case *named, loom_engine engine);
+
+/* The words of --figure, an option of the case `stadium`; NULL after the last. */
+const char *bench_stadium_figure_at(size_t index);
 
 /* Runs the cases that the options name. Returns the exit code: 0, or 1 if a row failed, a file could not be written, or
  * the machine is missing. In the last two cases `error` has a sentence; otherwise it is "". */

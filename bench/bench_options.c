@@ -50,6 +50,15 @@ static bench_taken set_layout(void *target, const char *text)
     return take_if(together || apart);
 }
 
+static bench_taken set_figure(void *target, const char *text)
+{
+    size_t at = 0;
+    while (bench_stadium_figure_at(at) && strcmp(text, bench_stadium_figure_at(at)) != 0)
+        at++;
+    ((bench_options *)target)->figure = bench_stadium_figure_at(at);
+    return take_if(bench_stadium_figure_at(at) != NULL);
+}
+
 static bench_taken set_wait(void *target, const char *text)
 {
     ((bench_options *)target)->waits_for_last = strcmp(text, "last") == 0;
@@ -155,6 +164,8 @@ static const bench_option table[] = {
     {"--ops", "operations parted by commas", .kind = BENCH_WORDS, .set = add_op, .bit = BENCH_USES_OPS},
     {"--repeat", "a number", .kind = BENCH_COUNT, AT(repeat), RANGE(1, BENCH_MAX_REPEAT), .bit = BENCH_USES_REPEAT},
     {"--sweep", NULL, .kind = BENCH_FLAG, AT(sweep), .bit = BENCH_USES_SWEEP},
+    {"--figure", NULL, .kind = BENCH_WORD, .set = set_figure, .word_at = bench_stadium_figure_at,
+     .bit = BENCH_USES_FIGURE},
     {"--csv", "the name of a file", .kind = BENCH_TEXT, AT(csv_path)},
     {"--json", "the name of a file", .kind = BENCH_TEXT, AT(json_path)},
 };
@@ -175,10 +186,17 @@ static uint32_t usable_by(const bench_case *named)
     return used;
 }
 
+static bool runs_figure(const bench_case *named, const bench_options *options)
+{
+    return options->figure && named->figure_uses;
+}
+
 /* The options that a case does use. */
 static uint32_t used_by(const bench_case *named, const bench_options *options)
 {
     uint32_t used = named->uses;
+    if (runs_figure(named, options))
+        return named->figure_uses(options->figure);
     for (size_t i = 0; op_at(named, i); i++) {
         if (named->op_runs(options, i))
             used |= named->op_uses(i);
@@ -266,16 +284,23 @@ static bool check_operations_use(const bench_options *options, uint32_t given, c
 {
     names ops = {.count = 0};
     char text[NAMES_BYTES];
-    uint32_t set_by_sweep = 0;
+    uint32_t set_by_sweep = 0, left_by_figure = 0;
     for (size_t i = 0; i < options->case_count; i++) {
         given &= ~used_by(options->cases[i], options);
         set_by_sweep |= options->sweep ? options->cases[i]->sweep_sets : 0;
+        if (runs_figure(options->cases[i], options))
+            left_by_figure |= usable_by(options->cases[i]);
     }
     if (given == 0)
         return true;
     const bench_option *option = find_by_bit(given);
     if (option->bit & set_by_sweep) {
         snprintf(error, 256, "With --sweep each figure has its own %s; leave it out.", option->name);
+        return false;
+    }
+    if (option->bit & left_by_figure) {
+        snprintf(error, 256, "With --figure %s the case stadium does not take %s; leave it out.", options->figure,
+                 option->name);
         return false;
     }
     find_ops_that_use(options, option->bit, &ops);

@@ -49,6 +49,9 @@ typedef enum bench_use {
     BENCH_USES_TICKET_BITS = 1 << 30
 } bench_use;
 
+/* The last of these bits, which no constant of an enumeration can have. */
+#define BENCH_USES_FIGURE (UINT32_C(1) << 31)
+
 typedef struct bench_options {
     uint32_t given; /* bits of bench_use: options that were there. The others have the defaults of bench_axes.h */
     const bench_case *cases[BENCH_MAX_VALUES];
@@ -88,6 +91,7 @@ typedef struct bench_options {
     size_t op_count;                /* 0: all */
     uint64_t repeat;
     bool sweep;                       /* the cases `perfect` and `multi`: all their figures */
+    const char *figure;               /* the case `stadium`: one word of bench_stadium_figure_at; NULL: none */
     const char *csv_path, *json_path; /* NULL: none */
 } bench_options;
 

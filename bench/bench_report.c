@@ -67,6 +67,8 @@ static const struct column {
     {"bytes_per_entry", REAL, offsetof(bench_row, bytes_per_entry), NULL, 0, 0, NO_FILTERS},
     {"groups", COUNT, offsetof(bench_row, groups), NULL, 0, 0, NO_FILTERS},
     {"call_us", REAL, offsetof(bench_row, call_us), NULL, 0, 0, NO_FILTERS},
+    {"ticket_bits", COUNT, offsetof(bench_row, ticket_bits), NULL, 0, 0, NO_FILTERS},
+    {"row_place", TEXT_POINTER, offsetof(bench_row, row_place), NULL, 0, 0, NO_FILTERS},
 };
 
 #define COLUMN_COUNT (sizeof columns / sizeof *columns)

@@ -73,6 +73,10 @@ typedef struct bench_row {
     uint64_t groups;        /* the case `group`: different keys of the rows; printed in the note */
     double call_us;         /* microseconds per call, on average; printed in the note with --batch */
 
+    /* The case `stadium` with --figure. */
+    uint64_t ticket_bits;  /* tickets engine; printed in the note */
+    const char *row_place; /* where rows were asked to lie: machine or host */
+
     char note[192]; /* printed only: no column of the files */
 } bench_row;
 

@@ -16,7 +16,8 @@
  *   share of find               rate / the better of two limits: rows that the device reads in order of their
  *                               addresses, rows that host threads gather. With absent keys it may exceed 1: they need
  *                               no row
- * --engine rows measures the same table with its rows where the machine works. */
+ * --engine rows measures the same table with its rows where the machine works.
+ * --figure measures an experiment of that paper instead, with tables of its own (stadium_figures.c). */
 #include "bench_array.h"
 #include "bench_axes.h"
 #include "bench_case.h"
@@ -26,6 +27,7 @@
 #include "bench_progress.h"
 #include "bench_threads.h"
 #include "bench_timer.h"
+#include "stadium_figures.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -416,6 +418,10 @@ static void run_stadium(bench_session *session)
 {
     static const bench_list usual_hits = BENCH_LIST(BENCH_STADIUM_HITS);
     const bench_options *options = session->options;
+    if (options->figure) {
+        stadium_run_figure(session);
+        return;
+    }
     stadium_bench bench = {.session = session,
                            .n = options->n,
                            .room = BENCH_STADIUM_MOST_BATCH,
@@ -467,6 +473,7 @@ const bench_case bench_case_stadium = {
     .type = LOOM_TYPE_MAP,
     .engine = LOOM_ENGINE_ROWS,
     .uses = BENCH_USES_LIMITS | BENCH_USES_N | BENCH_USES_LOAD | BENCH_USES_KEY_BYTES | BENCH_USES_VALUE_BYTES |
-            BENCH_USES_OPS | BENCH_USES_REPEAT | BENCH_USES_ENGINE | BENCH_USES_LANES,
+            BENCH_USES_OPS | BENCH_USES_REPEAT | BENCH_USES_ENGINE | BENCH_USES_LANES | BENCH_USES_FIGURE,
+    .figure_uses = stadium_figure_uses,
     .any_width = BENCH_USES_KEY_BYTES | BENCH_USES_VALUE_BYTES,
     .run = run_stadium};
