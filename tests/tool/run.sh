@@ -261,6 +261,7 @@ unused map --bits-per-key filter 8
 unused map --bytes filter 1Mi
 unused map --absent filter 5
 unused map --sweep 'perfect and multi'
+unused map --figure stadium 14
 unused perfect --absent filter 5
 unused 'limits filter' --load "$loaded" 0.5
 runs tool_used_limits limits --threads 1 --json rows.json
@@ -278,6 +279,7 @@ runs tool_used_tickets widths --n 100 --load 0.5 --hit 50 --engine tickets --key
 runs tool_used_stadium stadium --n 2000 --load 0.5 --hit 50 --batch 100 --key-bytes 33 --value-bytes 7 --repeat 1 \
     --ops build,insert,find,routes,grow
 runs tool_used_stadium_on_the_machine stadium --n 2000 --engine rows --ops find --batch 300 --repeat 1
+runs tool_used_stadium_figure stadium --figure 14 --n 2000 --batch 128 --repeat 1
 runs tool_used_group group --n 2000 --groups 10,1e3 --from 0,0.5,1 --load 0.5 --skew 1 --batch 100 --wait last \
     --engine open --key-bytes 4 --value-bytes 4 --ops count,aggregate --repeat 1
 runs tool_used_filter_of_wide_keys filter --n 10 --key-bytes 256
@@ -328,6 +330,12 @@ for option in --load=0.5 --skew=real --values-per-key=8 --first-bucket=2 --bucke
     no_bench "tool_sweep_of_multi_has_its_own_${option//[-=.]/_}" \
         "With --sweep each figure has its own ${option%=*}; leave it out." multi --sweep "$option"
 done
+for option in --load=0.5 --hit=50 --engine=rows --key-bytes=8 --ops=find --limits=no --batch=128; do
+    no_bench "tool_figure_without_${option//[-=.]/_}" \
+        "With --figure 17 the case stadium does not take ${option%=*}; leave it out." stadium --figure 17 "$option"
+done
+no_bench tool_figure_of_no_name '--figure wants 13, 14, 15, 16, 17, 18, 19 or table1, not "20".' stadium --figure 20
+runs tool_figure_and_map stadium map --figure 17 --load 0.5
 runs tool_sweep_and_map perfect map --sweep --load 0.5
 no_bench tool_sweep_without_operation 'No figure of --sweep has the operation "churn"; leave it out.' \
     perfect --sweep --ops find,churn
@@ -478,6 +486,37 @@ holds tool_filter_of_wide_keys_checked are check ok
 run bench map filter "${tiny[@]}" --engine bloom --load 0.8 --bits-per-key 8 --absent 1000 --ops bulk,insert_more
 holds tool_engine_of_the_other_case are engine 'bloom open'
 
+# figure FIGURE ROWS OPERATIONS ENGINES [OPTION...]: so many rows are right, and the others are left out.
+figure() {
+    run bench stadium "${tiny[@]}" --figure "$1" "${@:5}"
+    holds "tool_figure_$1_is_right" exits_with 0
+    holds "tool_figure_$1_rows" [ "$(cells check | grep -c '^ok$')" = "$2" ]
+    holds "tool_figure_$1_no_other_failed" [ "$(cells check | grep -cvE '^(ok|left out)$')" = 0 ]
+    holds "tool_figure_$1_ops" are op "$3"
+    holds "tool_figure_$1_engines" are engine "$4"
+}
+figure 13 200 'insert part' 'rows tickets'
+figure 14 42 mixed 'cuckoo open rows tickets' --batch 128
+holds tool_figure_14_shares [ "$(cells share | grep -c '^[0-9]')" = 36 ]
+figure 15 28 'apart mixed' 'cuckoo open rows tickets' --batch 128
+holds tool_figure_15_shares [ "$(cells share | grep -c '^[0-9]')" = 14 ]
+figure 16 36 mixed 'cuckoo rows tickets' --batch 1
+holds tool_figure_16_places are row_place host
+figure 17 30 'erase find insert' 'cuckoo rows tickets'
+holds tool_figure_17_hits are hit ' 100.0000 50.0000'
+figure 18 39 'create find insert' 'cuckoo open rows tickets'
+holds tool_figure_18_left_out [ "$(cells check | grep -c '^left out$')" = 1 ]
+holds tool_figure_18_ticket_bits are ticket_bits ' 1 2 4 8'
+figure 19 180 'erase find insert' 'rows tickets'
+figure table1 12 insert 'cuckoo rows tickets'
+if [[ $has_cuda = 1 ]]; then # without the reference
+    run bench stadium "${tiny[@]}" --machine cuda --figure 18
+    holds tool_figure_on_cuda_is_right exits_with 0
+    holds tool_figure_on_cuda_checked are check 'left out ok'
+else
+    skip tool_figure_on_cuda "no cuda machine"
+fi
+
 run bench map perfect "${tiny[@]}" --load 0.8 --ops build,find,insert --hit 50 --workspace yes
 holds tool_workspace_is_right exits_with 0
 holds tool_workspace_checked are check ok
@@ -488,7 +527,7 @@ holds tool_workspace_told says 'workspace 0\.0'
 columns=case,engine,machine,op,key_bytes,value_bytes,n,load,hit,skew,batch,mops,gbps,accesses,limit,share,check
 columns+=,limit_name,hot,bits_per_key,probes,fp_measured,fp_theory,fp_stats,refused,code_bytes,stashed,lanes,figure
 columns+=,core_share,from,callers,median_us,p99_us,longest_us,values_per_key,density
-columns+=,drawn,first_bucket,bucket_growth,bytes_per_entry,groups,call_us
+columns+=,drawn,first_bucket,bucket_growth,bytes_per_entry,groups,call_us,ticket_bits,row_place
 
 columns_are() { [[ $(head -n 1 rows.csv) = "$1" ]]; }
 
