@@ -82,6 +82,16 @@ LOOM_LANE double ticket_miss_accesses(const loom__ticket_view *view, uint32_t pa
     return sum;
 }
 
+/* Whether the bits of a word that belong to no slot are ones: ticket_count counts on it. `slot` is the word's first. */
+LOOM_LANE lane_truth ticket_rest_is_ones(const loom__ticket_view *view, uint32_t partition, uint32_t slot)
+{
+    uint32_t shift;
+    const uint64_t *word = ticket_word(view, partition, slot, &shift);
+    const uint32_t left = view->slots - slot, tickets = left < view->per_word ? left : view->per_word;
+    const uint32_t used = tickets * view->field; /* bits */
+    return used == 64 || lane_load_8(word) >> used == UINT64_MAX >> used;
+}
+
 /* Adds a slot to the sums. Returns whether it is free. */
 LOOM_LANE lane_truth ticket_survey_slot(const loom__ticket_view *view, uint32_t partition, uint32_t slot,
                                         ticket_sums *sums)
@@ -96,6 +106,8 @@ LOOM_LANE lane_truth ticket_survey_slot(const loom__ticket_view *view, uint32_t 
         sums->displaced += tickets > 1;
         sums->longest = tickets > sums->longest ? tickets : sums->longest;
     }
+    if (slot % view->per_word == 0)
+        sound = sound && ticket_rest_is_ones(view, partition, slot);
     const uint64_t bad = ~((uint64_t)partition * view->slots + slot);
     if (!sound && bad > sums->lowest_bad_inverted)
         sums->lowest_bad_inverted = bad;
