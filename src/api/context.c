@@ -150,6 +150,8 @@ loom_status loom_supports(loom_context *context, loom_type type, loom_engine eng
     loom__machine *machine = context->machine;
     RETURN_IF_FAILED(table_supports(type, asked, feature));
     RETURN_IF_FAILED(loom__table_offered(machine, asked));
+    if (feature == LOOM_FEATURE_DURABLE)
+        return loom__map_check_durable(machine, type);
     return asked->supports != NULL ? asked->supports(machine, type, feature) : machine->ops->supports(machine, feature);
 }
 
