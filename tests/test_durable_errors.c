@@ -251,6 +251,8 @@ TEST(test_durable_full_disk, .alone = 1)
 
 /* ---- damage ---- */
 
+enum { LONGEST_PATH = 4096 };
+
 typedef struct files {
     unsigned char *journal, *snapshot;
     size_t journal_bytes, snapshot_bytes;
@@ -258,7 +260,7 @@ typedef struct files {
 
 static files read_files(const char *path)
 {
-    char name[600];
+    char name[LONGEST_PATH + 16];
     files f;
     snprintf(name, sizeof name, "%s/journal", path);
     f.journal = test_read_file(name, &f.journal_bytes);
@@ -269,7 +271,7 @@ static files read_files(const char *path)
 
 static void write_files(const char *path, const files *f)
 {
-    char name[600];
+    char name[LONGEST_PATH + 16];
     snprintf(name, sizeof name, "%s/journal", path);
     test_write_file(name, f->journal, f->journal_bytes);
     snprintf(name, sizeof name, "%s/snapshot", path);
@@ -282,18 +284,24 @@ static void free_files(files *f)
     free(f->snapshot);
 }
 
-/* Commits 1 to `commits`: key i has the value i from commit i on. Closes the map, or lets a process with it be killed. The
- * journal is so large that no checkpoint comes. */
+/* Opens a map whose journal is so large that no checkpoint comes by itself. */
+static loom_map *open_calm(loom_context *context, const char *path)
+{
+    const loom_map_config config = durable_map_config();
+    loom_durable_config durable = durable_config(1);
+    loom_map *map = NULL;
+    durable.journal_bytes = 2 * LEAST_JOURNAL;
+    CHECK_OK(loom_map_open(context, path, &config, &durable, &map));
+    return map;
+}
+
+/* Commits 1 to `commits`: key i has the value i from commit i on. Closes the map, or lets a process with it be killed. */
 static void make_commits(loom_context *context, const char *path, uint64_t commits, int killed)
 {
     pid_t child = killed ? fork() : 0;
     CHECK(child >= 0);
     if (child == 0) {
-        const loom_map_config config = durable_map_config();
-        loom_durable_config durable = durable_config(1);
-        loom_map *map = NULL;
-        durable.journal_bytes = 4 * LEAST_JOURNAL;
-        CHECK_OK(loom_map_open(context, path, &config, &durable, &map));
+        loom_map *map = open_calm(context, path);
         for (uint64_t i = 1; i <= commits; i++)
             CHECK_OK(loom_map_insert(map, &i, &i, 1, LOOM_KEEP, NULL, NULL, NULL));
         if (killed)
@@ -503,6 +511,53 @@ TEST(test_durable_files_that_are_not_whole)
     CHECK_EQ(map_size(map), 1000);
     loom_map_destroy(map);
     files f = whole;
+    free_files(&f);
+    loom_context_destroy(context);
+}
+
+/* ---- the format ---- */
+
+/* What the stored directory holds: a snapshot of keys 0 .. 99, and records behind it. */
+static void make_golden(loom_map *map)
+{
+    const uint64_t erased = 50, least = 7, most = 8;
+    put_keys(map, 0, 100, 1);
+    CHECK_OK(loom_map_checkpoint(map));
+    put_keys(map, 100, 10, 7);
+    CHECK_OK(loom_map_erase(map, &erased, 1, NULL, NULL, NULL));
+    CHECK_OK(loom_map_erase_if(map, LOOM_NUMBER_U64, &least, &most, NULL, NULL));
+    put_keys(map, 50, 1, 1);
+}
+
+/* loom_tests --write-golden-durable DIR writes the directory that is stored in tests/data. */
+TEST_MODE(write_golden_durable, "--write-golden-durable")
+{
+    loom_context *context = NULL;
+    CHECK_OK(loom_context_create(NULL, &context));
+    loom_map *map = open_calm(context, argument);
+    make_golden(map);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+    return 0;
+}
+
+/* A directory that was written long ago is read, and holds what it did. */
+TEST(test_durable_golden_directory)
+{
+    loom_context *context = make_context_with(t, 1, 1);
+    loom_durable_report report = LOOM_DURABLE_REPORT_INIT;
+    char stored[LONGEST_PATH], path[512];
+    snprintf(stored, sizeof stored, "%s/golden_durable_map_8_8", t->data);
+    snprintf(path, sizeof path, "%s", test_path(t, "map"));
+    CHECK_OK(loom_durable_check(stored, &report));
+    CHECK_EQ(report.records, 5); /* four calls, and the note that the map was closed */
+    CHECK_EQ(report.snapshot_pairs, 100);
+    files f = read_files(stored);
+    CHECK_EQ(mkdir(path, 0755), 0);
+    write_files(path, &f);
+    loom_map *map = durable_open(context, path, 1);
+    check_keys(map, 100, 1);
+    loom_map_destroy(map);
     free_files(&f);
     loom_context_destroy(context);
 }

@@ -33,7 +33,7 @@ static loom_status check_widths(const loom_map_config *config)
 static loom_status complete_durable_config(const loom_durable_config *given, loom_durable_config *config)
 {
     static const uint64_t usual_bytes = (uint64_t)64 << 20, least = LEAST_RING_BLOCKS * DURABLE_BLOCK,
-                          most = (uint64_t)1 << 40;
+                          most = (uint64_t)MOST_RING_BLOCKS * DURABLE_BLOCK;
     if (given != NULL)
         RETURN_IF_FAILED(loom__struct_in(&loom__struct_durable_config, config, given));
     RETURN_ERROR_IF((unsigned)config->medium > LOOM_MEDIUM_FILE, LOOM_INVALID_ARGUMENT,

@@ -28,7 +28,8 @@ enum {
     DURABLE_VERSION = 1,
     DURABLE_BLOCK = 4096,
     DURABLE_CONTENTS = DURABLE_BLOCK - 8, /* of a block; its checksum follows */
-    LEAST_RING_BLOCKS = 16
+    LEAST_RING_BLOCKS = 16,
+    MOST_RING_BLOCKS = 1 << 28
 };
 
 /* The head block's contents begin with one of these two structs; zeros follow. The seed of its checksum is 0. */

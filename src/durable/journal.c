@@ -73,10 +73,9 @@ static loom_status read_head(loom__journal *journal)
     RETURN_ERROR_IF(head.version != DURABLE_VERSION, LOOM_FOREIGN_VERSION,
                     "%s/%s has version %u of the format, this library reads and writes version %d", disk->path,
                     file->name, head.version, DURABLE_VERSION);
-    RETURN_ERROR_IF(!loom__block_is_sound(block, 0) || head.ring_blocks < LEAST_RING_BLOCKS ||
-                        head.ring_blocks >= (uint64_t)1 << 40,
-                    LOOM_BAD_FILE, "the head of %s/%s is damaged: bytes 0 to %d", disk->path, file->name,
-                    DURABLE_BLOCK - 1);
+    RETURN_ERROR_IF(
+        !loom__block_is_sound(block, 0) || head.ring_blocks < LEAST_RING_BLOCKS || head.ring_blocks > MOST_RING_BLOCKS,
+        LOOM_BAD_FILE, "the head of %s/%s is damaged: bytes 0 to %d", disk->path, file->name, DURABLE_BLOCK - 1);
     RETURN_ERROR_IF(bytes != (1 + head.ring_blocks) * DURABLE_BLOCK, LOOM_BAD_FILE,
                     "%s/%s has %llu bytes, and its head says %llu", disk->path, file->name, (unsigned long long)bytes,
                     (unsigned long long)((1 + head.ring_blocks) * DURABLE_BLOCK));
