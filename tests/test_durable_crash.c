@@ -14,9 +14,9 @@
 TEST(test_durable_every_crash_point, .long_tier = 1, .timeout_seconds = 600)
 {
     const crash_plan plan = {.seed = random_u64(&t->random),
-                             .histories = (uint32_t)test_scaled(t, 200, 8),
+                             .histories = (uint32_t)test_scaled(t, 200, 6),
                              .steps = 14,
-                             .samples = (uint32_t)test_scaled(t, 12, 6)};
+                             .samples = (uint32_t)test_scaled(t, 12, 5)};
     const crash_outcome outcome = crash_test_run(&plan);
     fprintf(stderr, "%llu crash points, %llu recoveries\n", (unsigned long long)outcome.crash_points,
             (unsigned long long)outcome.recoveries);

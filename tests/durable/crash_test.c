@@ -21,6 +21,7 @@ typedef struct world {
     model_disk *disk;
     loom_map *map;
     uint32_t commit_by_itself;
+    int bears_failures;   /* a call that fails is not the end */
     uint32_t value_bytes; /* 8, or WIDE_VALUE, of which only the first 8 bytes are not zero */
     state now;
     state at[MOST_EPOCHS]; /* after each commit */
@@ -40,6 +41,11 @@ static void violate(run *r, const char *what, uint64_t point, uint64_t got, uint
     if (r->outcome->violations++ == 0)
         snprintf(r->outcome->first, sizeof r->outcome->first, "%s (crash point %llu: %llu, wanted %llu) %.100s", what,
                  (unsigned long long)point, (unsigned long long)got, (unsigned long long)wanted, loom_last_error());
+}
+
+static int goes_on(const run *r)
+{
+    return !(r->plan->stop_at_first && r->outcome->violations > 0);
 }
 
 static loom_status open_map(world *w)
@@ -152,11 +158,26 @@ static loom_status step_clear(world *w)
     return loom_map_clear(w->map, NULL, NULL);
 }
 
+/* Whether calls that write are refused, since a commit failed. */
+static int refuses_writes(const world *w)
+{
+    loom_durability told = LOOM_DURABILITY_INIT;
+    return loom_map_durability(w->map, &told) == LOOM_OK && told.refuses;
+}
+
 static loom_status step_reopen(world *w)
 {
+    loom_durability told = LOOM_DURABILITY_INIT;
+    if (!refuses_writes(w)) /* what was not committed is gone, and closing may take an epoch; after a failure the commit
+                               that failed may be there */
+        w->at[w->committed + 1] = w->at[w->committed];
     loom_map_destroy(w->map);
-    w->now = w->at[w->committed]; /* what was not committed is gone */
-    return open_map(w);
+    const loom_status status = open_map(w);
+    if (status == LOOM_OK && loom_map_durability(w->map, &told) == LOOM_OK && told.committed <= w->committed + 1)
+        w->now = w->at[told.committed];
+    else
+        w->now = w->at[w->committed + 1];
+    return status;
 }
 
 /* Wide values are no numbers: they are inserted instead. */
@@ -212,12 +233,18 @@ static int take_steps(world *w, uint32_t steps)
 {
     for (uint32_t i = 0; i < steps; i++) {
         const uint64_t kind = model_draw(&w->random, w->commit_by_itself ? 14 : 24);
+        const state before = w->now; /* a call that is refused changes nothing */
+        const int refuses = refuses_writes(w);
         const loom_status status = take_step(w, kind);
-        if (status != LOOM_OK) {
+        if (status != LOOM_OK && !w->bears_failures) {
             w->at[w->committed + 1] = w->now;
             note_commits(w);
             return 0;
         }
+        if (status != LOOM_OK && w->map == NULL) /* it could not be opened again */
+            return 0;
+        if (status != LOOM_OK && refuses)
+            w->now = before;
         note_commits(w);
         w->at[w->committed + 1] = w->now;
     }
@@ -245,12 +272,12 @@ static void free_world(world *w)
 
 /* ---- crashes ---- */
 
-/* `goes_on`: the disk did not stop. Closing may note that the last commit was synced, and this takes an epoch. */
-static void close_map(world *w, int goes_on)
+/* `sound`: the disk did not stop. Closing may note that the last commit was synced, and this takes an epoch. */
+static void close_map(world *w, int sound)
 {
     loom_map_destroy(w->map);
     w->map = NULL;
-    if (goes_on)
+    if (sound)
         w->at[w->committed + 1] = w->at[w->committed];
 }
 
@@ -330,14 +357,39 @@ static uint64_t run_history(run *r, uint64_t seed, uint64_t point)
     w->commit_by_itself = seed % 2 != 0;
     w->value_bytes = seed / 2 % 2 != 0 ? 8 : WIDE_VALUE;
     model_stop_after(w->disk, point);
-    int goes_on = open_map(w) == LOOM_OK;
-    if (goes_on)
-        goes_on = take_steps(w, r->plan->steps);
-    close_map(w, goes_on);
+    int sound = open_map(w) == LOOM_OK;
+    if (sound)
+        sound = take_steps(w, r->plan->steps);
+    close_map(w, sound);
     const uint64_t operations = model_operations(w->disk);
     for (uint32_t sample = 0; point > 0 && sample < r->plan->samples; sample++)
-        if (!(r->plan->stop_at_first && r->outcome->violations > 0))
+        if (goes_on(r))
             crash_once(r, w, point, sample);
+    free_world(w);
+    return operations;
+}
+
+/* ---- failures ---- */
+
+/* An operation of the disk fails, and life goes on: writes are refused until a checkpoint succeeds. In the end the power
+ * fails. */
+static uint64_t fail_once(run *r, uint64_t seed, uint64_t point)
+{
+    world *w = make_world(r, seed);
+    w->commit_by_itself = seed % 2 != 0;
+    w->bears_failures = 1;
+    int is_open = open_map(w) == LOOM_OK;
+    model_fail_at(w->disk, point);
+    if (is_open)
+        (void)take_steps(w, r->plan->steps);
+    const uint64_t operations = model_operations(w->disk);
+    if (w->map != NULL && loom_map_checkpoint(w->map) != LOOM_OK)
+        violate(r, "a checkpoint fails on a sound disk", point, 0, 0);
+    note_commits(w);
+    close_map(w, 1);
+    model_power_failure(w->disk, (model_survival)model_draw(&w->random, MODEL_SURVIVALS), &w->random);
+    if (is_open && recover(r, w, point))
+        close_map(w, 1);
     free_world(w);
     return operations;
 }
@@ -361,17 +413,17 @@ static int commit_pair(world *w, uint64_t key)
 static void meet_stale_record(run *r, uint64_t seed)
 {
     world *w = make_world(r, seed);
-    int goes_on = open_map(w) == LOOM_OK && commit_pair(w, 1) && commit_pair(w, 2);
+    int sound = open_map(w) == LOOM_OK && commit_pair(w, 1) && commit_pair(w, 2);
     model_stop(w->disk); /* closing notes nothing */
     loom_map_destroy(w->map);
     model_power_failure(w->disk, MODEL_ALL_BUT, &w->random);
-    goes_on = goes_on && recover(r, w, 0) && commit_pair(w, 3) && loom_map_sync(w->map, UINT64_MAX) == LOOM_OK;
+    sound = sound && recover(r, w, 0) && commit_pair(w, 3) && loom_map_sync(w->map, UINT64_MAX) == LOOM_OK;
     note_commits(w);
     model_stop(w->disk);
     loom_map_destroy(w->map);
     w->map = NULL;
     model_power_failure(w->disk, MODEL_NONE, &w->random);
-    if (goes_on && recover(r, w, 0))
+    if (sound && recover(r, w, 0))
         close_map(w, 1);
     free_world(w);
 }
@@ -388,16 +440,16 @@ crash_outcome crash_test_run(const crash_plan *plan)
         violate(&r, "there is no context", 0, 0, 0);
         return outcome;
     }
-    for (uint32_t h = 0; h < plan->histories; h++)
-        meet_stale_record(&r, plan->seed + h);
-    for (uint32_t h = 0; h < plan->histories; h++) {
+    for (uint32_t h = 0; h < plan->histories && goes_on(&r); h++) {
         const uint64_t seed = plan->seed + h, operations = run_history(&r, seed, 0);
-        for (uint64_t point = 1; point <= operations; point++) {
-            if (plan->stop_at_first && outcome.violations > 0)
-                break;
+        meet_stale_record(&r, seed);
+        for (uint64_t point = 1; point <= operations && goes_on(&r); point++) {
             outcome.crash_points++;
             (void)run_history(&r, seed, point);
         }
+        const uint64_t to_fail = fail_once(&r, seed, 0);
+        for (uint64_t point = 1; point <= to_fail && goes_on(&r); point++)
+            (void)fail_once(&r, seed, point);
     }
     loom_context_destroy(r.context);
     return outcome;

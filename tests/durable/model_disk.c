@@ -34,7 +34,7 @@ struct model_disk {
     directory states[MOST_RENAMES];
     int state_count;
     unsigned faults;
-    uint64_t operations, most;
+    uint64_t operations, most, fails_at;
 };
 
 typedef struct model_file {
@@ -73,7 +73,7 @@ static void *copy_of(const void *data, uint64_t bytes)
 static loom_status count_operation(model_disk *model)
 {
     RETURN_ERROR_IF(model->most > 0 && model->operations >= model->most, LOOM_IO, "the model disk was stopped");
-    model->operations++;
+    RETURN_ERROR_IF(++model->operations == model->fails_at, LOOM_IO, "the model disk failed once");
     return LOOM_OK;
 }
 
@@ -199,11 +199,19 @@ static loom_status model_truncate(loom__disk_file *file, uint64_t bytes)
     return LOOM_OK;
 }
 
-static void keep_seen(inode *of)
+/* Brings a write to what survives, or a part of it. */
+static void keep(inode *of, const unsynced *write, uint64_t at, uint64_t bytes)
 {
-    free(of->synced);
-    of->synced = copy_of(of->seen, of->seen_bytes);
-    of->synced_bytes = of->seen_bytes;
+    if (write->data != NULL)
+        write_to(&of->synced, &of->synced_bytes, write->data + at, bytes, write->offset + at);
+    else if (write->offset < of->synced_bytes)
+        of->synced_bytes = write->offset;
+}
+
+static void keep_all(inode *of)
+{
+    for (const unsynced *write = of->first; write != NULL; write = write->next)
+        keep(of, write, 0, write->bytes);
     forget_unsynced(of);
 }
 
@@ -212,10 +220,12 @@ static loom_status model_sync(loom__disk_file *file)
     model_disk *model = model_of(file->disk);
     const unsigned fault =
         strcmp(file->name, "journal") == 0 ? MODEL_JOURNAL_SYNC_DOES_NOTHING : MODEL_SNAPSHOT_SYNC_DOES_NOTHING;
-    RETURN_IF_FAILED(count_operation(model));
-    if (!(model->faults & fault))
-        keep_seen(inode_of(file));
-    return LOOM_OK;
+    const loom_status status = count_operation(model);
+    if (status != LOOM_OK && model->operations == model->fails_at)
+        forget_unsynced(inode_of(file));
+    else if (status == LOOM_OK && !(model->faults & fault))
+        keep_all(inode_of(file));
+    return status;
 }
 
 static loom_status model_rename(loom__disk *disk, const char *from, const char *to)
@@ -317,6 +327,12 @@ void model_stop_after(model_disk *model, uint64_t most)
     model->operations = 0;
 }
 
+void model_fail_at(model_disk *model, uint64_t at)
+{
+    model->operations = model->most = 0;
+    model->fails_at = at;
+}
+
 void model_stop(model_disk *model)
 {
     model->most = model->operations = 1;
@@ -381,15 +397,12 @@ static int survives(fate *of)
 static void strike_inode(inode *of, fate *all)
 {
     for (const unsynced *write = of->first; write != NULL; write = write->next) {
-        if (write->data == NULL) {
-            if (survives(all) && write->offset < of->synced_bytes)
-                of->synced_bytes = write->offset;
-            continue;
-        }
+        if (write->data == NULL && survives(all))
+            keep(of, write, 0, 0);
         for (uint64_t at = 0; at < write->bytes; at += SECTOR) {
-            const uint64_t left = write->bytes - at, bytes = left < SECTOR ? left : SECTOR;
+            const uint64_t left = write->bytes - at;
             if (survives(all))
-                write_to(&of->synced, &of->synced_bytes, write->data + at, bytes, write->offset + at);
+                keep(of, write, at, left < SECTOR ? left : SECTOR);
         }
     }
     forget_unsynced(of);
@@ -411,5 +424,5 @@ void model_power_failure(model_disk *model, model_survival survival, uint64_t *r
     keep_names(model, survival == MODEL_NONE  ? 0
                       : survival == MODEL_ALL ? last
                                               : (int)model_draw(random, (uint64_t)last + 1));
-    model->most = 0;
+    model->most = model->fails_at = 0;
 }

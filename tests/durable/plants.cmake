@@ -69,3 +69,9 @@ durable_plant(effects_before_clear effects.c
     "    loom__effects_reset(effects);
     (void)add_piece(effects, LOOM__PIECE_CLEAR, 0, 0);"
     "    (void)effects;")
+durable_plant(writes_go_on_after_a_failure durable.c
+    "const loom_status status = check_failed(durable);"
+    "const loom_status status = LOOM_OK;")
+durable_plant(unknown_snapshot_is_no_failure durable.c
+    "} else if (needed || replaced) {"
+    "} else if (needed) {")
