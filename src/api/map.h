@@ -210,7 +210,11 @@ typedef struct loom__logged {
 } loom__logged;
 
 /* Inside the gate, before the table is changed: OK if it may be. */
-loom_status loom__map_check_writes(const loom_map *map);
+loom_status loom__map_check_durable_writes(const loom_map *map);
+static inline loom_status loom__map_check_writes(const loom_map *map)
+{
+    return map->durable == NULL ? LOOM_OK : loom__map_check_durable_writes(map);
+}
 
 /* Inside the gate, after the table was changed. They log what changed, and commit it if the map commits by itself. Other
  * maps ignore them.
@@ -227,7 +231,11 @@ void loom__map_log_clear(loom_map *map, loom_status status, loom__logged *logged
 
 /* Behind the gate: waits until the commit is synced. Returns `status`, that of the call, unless the call succeeded and
  * the commit did not. */
-loom_status loom__logged_end(const loom__logged *logged, loom_status status);
+loom_status loom__logged_wait(const loom__logged *logged, loom_status status);
+static inline loom_status loom__logged_end(const loom__logged *logged, loom_status status)
+{
+    return logged->durable == NULL && logged->status == LOOM_OK ? status : loom__logged_wait(logged, status);
+}
 
 /* ---- Growth (map_grow.c) ---- */
 

@@ -187,7 +187,7 @@ loom_status loom__map_run_rows(loom_map *map, loom__map_work work, loom__batch *
         const int builds = work == loom__map_table_build;
         const int changed = admitted == LOOM_OK && (status == LOOM_OK || grows) && (batch->n > 0 || builds);
         map->handle.generation += (uint64_t)changed;
-        if (changed)
+        if (changed && map->durable != NULL)
             loom__map_log_batch(map, builds, status, batch, &logged);
         leave_written(map, access, batch->stream);
         status = loom__logged_end(&logged, status);

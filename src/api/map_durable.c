@@ -137,9 +137,9 @@ loom_status loom_map_open(loom_context *context, const char *path, const loom_ma
 
 /* ---- writing calls ---- */
 
-loom_status loom__map_check_writes(const loom_map *map)
+loom_status loom__map_check_durable_writes(const loom_map *map)
 {
-    return map->durable != NULL ? loom__durable_check_writes(map->durable) : LOOM_OK;
+    return loom__durable_check_writes(map->durable);
 }
 
 /* The effects are complete: commits them if the map commits by itself. */
@@ -201,7 +201,7 @@ void loom__map_log_clear(loom_map *map, loom_status status, loom__logged *logged
     commit_by_itself(map, logged);
 }
 
-loom_status loom__logged_end(const loom__logged *logged, loom_status status)
+loom_status loom__logged_wait(const loom__logged *logged, loom_status status)
 {
     const loom_status committed =
         logged->durable != NULL ? loom__durable_wait(logged->durable, logged->epoch) : logged->status;
