@@ -1,5 +1,5 @@
-/* Power failures at every operation of the disk, on the model of a disk (durable/model_disk.h); and that these tests can
- * fail. */
+/* Power failures at every operation of the disk, on the model of a disk (durable/model_disk.h); and that these tests
+ * can fail. */
 #define _GNU_SOURCE 1
 #include "durable/crash_test.h"
 #include "durable/model_disk.h"

@@ -1,5 +1,6 @@
 /* What a durable map refuses, and what it says of a directory that is not as it was left. */
 #define _GNU_SOURCE 1
+#include "api/map.h"
 #include "harness/durable_fixture.h"
 
 #include <errno.h>
@@ -89,6 +90,35 @@ TEST(test_durable_unsupported_tables)
         CHECK_OK(loom_supports(context, LOOM_TYPE_MAP, engines[i], LOOM_FEATURE_DURABLE));
     CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MULTIMAP, LOOM_ENGINE_OPEN, LOOM_FEATURE_DURABLE), LOOM_UNSUPPORTED);
     CHECK_REFUSED(loom_supports(context, LOOM_TYPE_FILTER, LOOM_ENGINE_BLOOM, LOOM_FEATURE_DURABLE), LOOM_UNSUPPORTED);
+    loom_context_destroy(context);
+}
+
+/* A machine whose calls return before their work has ended. */
+static loom_status create_order(loom__machine *machine, int concurrent_reads, loom__order **order)
+{
+    (void)machine, (void)concurrent_reads, (void)order;
+    return LOOM_OK;
+}
+
+TEST(test_durable_unsupported_machine)
+{
+    loom__machine_ops ops = loom__cpu_machine;
+    const loom__machine machine = {.ops = &ops};
+    CHECK_OK(loom__map_check_durable(&machine, LOOM_TYPE_MAP));
+    ops.order_create = create_order;
+    CHECK_REFUSED(loom__map_check_durable(&machine, LOOM_TYPE_MAP), LOOM_UNSUPPORTED);
+}
+
+/* Nobody would commit what the kernels of a view write. */
+TEST(test_durable_lends_no_view_that_writes)
+{
+    loom_context *context = make_context_with(t, 1, 1);
+    loom_map *map = durable_open(context, test_path(t, "map"), 1);
+    loom_map_view view;
+    CHECK_REFUSED(loom_map_view_begin(map, LOOM_VIEW_INSERT, &view, NULL), LOOM_UNSUPPORTED);
+    CHECK(strstr(loom_last_error(), "durable") != NULL);
+    CHECK_REFUSED(loom_map_view_begin(map, LOOM_VIEW_MIXED, &view, NULL), LOOM_UNSUPPORTED);
+    loom_map_destroy(map);
     loom_context_destroy(context);
 }
 
@@ -295,7 +325,7 @@ static loom_map *open_calm(loom_context *context, const char *path)
     return map;
 }
 
-/* Commits 1 to `commits`: key i has the value i from commit i on. Closes the map, or lets a process with it be killed. */
+/* Commits 1 to `commits`: key i has the value i from commit i on. Then the map is closed, or its process is killed. */
 static void make_commits(loom_context *context, const char *path, uint64_t commits, int killed)
 {
     pid_t child = killed ? fork() : 0;
@@ -532,8 +562,10 @@ static void make_golden(loom_map *map)
 /* loom_tests --write-golden-durable DIR writes the directory that is stored in tests/data. */
 TEST_MODE(write_golden_durable, "--write-golden-durable")
 {
+    loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
     loom_context *context = NULL;
-    CHECK_OK(loom_context_create(NULL, &context));
+    config.machine = LOOM_MACHINE_CPU;
+    CHECK_OK(loom_context_create(&config, &context));
     loom_map *map = open_calm(context, argument);
     make_golden(map);
     loom_map_destroy(map);

@@ -12,18 +12,18 @@
  *   - Every synced commit survives if the process is killed.
  *   - Every synced commit survives a power failure, or a crash of the system, if the disk honours
  *     flushes: what fdatasync returned for is there afterwards.
- *   - With commit_by_itself = 1, the default, a writing call has committed and synced its batch when
- *     it returns LOOM_OK or LOOM_FULL.
+ *   - With commit_by_itself = 1, the default, a writing call has committed and synced its batch
+ *     when it returns LOOM_OK or LOOM_FULL.
  *   - Damage is found by checksums. A record that is damaged while later records prove that it had
- *     been synced is reported (BAD_FILE), never skipped in silence. A damaged last record looks like
- *     one that was never written whole: recovery drops it and counts it as torn.
+ *     been synced is reported (BAD_FILE), never skipped in silence. A damaged last record looks
+ *     like one that was never written whole: recovery drops it and counts it as torn.
  *   - One process at a time has a durable map open. Another one gets LOCKED.
  *   - The journal is never overwritten before its contents are in a snapshot that is synced.
  *   docs/durability.md has the same as a table, and tells how it is tested.
  *
  * COSTS
- *   - A commit writes its keys and values, 16 bytes for each 65,536 of them, and a header, rounded up
- *     to blocks of 4 KiB; then one fdatasync. Threads that write at the same time share a sync.
+ *   - A commit writes its keys and values, 16 bytes for each 65,536 of them, and a header, rounded
+ *     up to blocks of 4 KiB; then one fdatasync. Threads that write at the same time share a sync.
  *   - After each batch its keys are looked up once, and copied twice in host memory.
  *   - The directory takes journal_bytes and one snapshot; during a checkpoint two of them.
  *   - A checkpoint holds back all writers, and readers, while it writes the map to the disk.
@@ -70,11 +70,12 @@ typedef struct loom_durable_config {
     /* 1: each writing call commits its batch, and syncs it before it returns. 0: batches wait in
      * host memory for loom_map_commit, which makes all of them one commit. */
     uint32_t commit_by_itself;
-    /* Bytes of the journal, a multiple of 4096, from 65536 to 2^40; 0: 64 MiB. A journal that exists
-     * keeps its size. A batch that does not fit is written as a checkpoint. */
+    /* Bytes of the journal, a multiple of 4096, from 65536 to 2^40; 0: 64 MiB. A journal that
+     * exists keeps its size. A batch that does not fit is written as a checkpoint. */
     uint64_t journal_bytes;
-    /* 1: if the journal is damaged, open the map with what lies before the damage. The later records
-     * are lost then: a checkpoint takes their place at once. 0: loom_map_open returns BAD_FILE. */
+    /* 1: if the journal is damaged, open the map with what lies before the damage. The later
+     * records are lost then: a checkpoint takes their place at once. 0: loom_map_open returns
+     * BAD_FILE. */
     uint32_t accept_loss;
     uint32_t reserved; /* 0 */
 } loom_durable_config;
@@ -105,7 +106,8 @@ LOOM_API loom_status loom_map_open(loom_context *context, const char *path, cons
 
 /* Commits what was written since the last commit. It survives as a whole or not at all.
  *   epoch    optional: the number of the newest commit; 0: there was none. If nothing was written,
- *            the call only tells the number
+ *            the call only tells the number. Numbers ascend, not always by one: closing the map and
+ *            commits that fail may take one
  *   - The commit is not yet synced: see loom_map_sync.
  *   - With commit_by_itself = 1 there is never anything to commit.
  *   - Memory   as loom_map_checkpoint, if the journal is full
@@ -129,9 +131,8 @@ LOOM_API loom_status loom_map_sync(loom_map *map, uint64_t epoch);
  *     pairs and at least a quarter of its size, and when a commit does not fit.
  *   - Memory   allocates nothing
  *   - Runs     synchronous; alone
- *   - Status   IO: the old snapshot and the journal are as before, unless the sentence says that the
- *              new one is in place; the map may refuse writes; LOCKED: after fork(); UNSUPPORTED:
- *              the map is not durable */
+ *   - Status   IO: what was synced before is still on the disk; the map may refuse writes
+ *              (loom_durability.refuses). LOCKED: after fork(); UNSUPPORTED: the map is not durable */
 LOOM_API loom_status loom_map_checkpoint(loom_map *map);
 
 typedef struct loom_durability {

@@ -8,8 +8,8 @@
 
 /* ---- what may be durable ---- */
 
-/* Writes end inside the gate only on machines whose calls have ended when they return. Elsewhere the keys of a batch may
- * still be on their way when the call looks them up. */
+/* Writes end inside the gate only on machines whose calls have ended when they return. Elsewhere the keys of a batch
+ * may still be on their way when the call looks them up. */
 loom_status loom__map_check_durable(const loom__machine *machine, loom_type type)
 {
     RETURN_ERROR_IF(type == LOOM_TYPE_FILTER, LOOM_UNSUPPORTED,

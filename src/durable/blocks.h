@@ -31,8 +31,8 @@ typedef struct loom__block_writer {
     uint64_t contents; /* bytes in the block behind them */
 } loom__block_writer;
 
-/* The bytes go to the file when the buffer is full, and at the end. A stream of up to `room` blocks is one write, or two
- * where it crosses the end of the ring. */
+/* The bytes go to the file when the buffer is full, and at the end. A stream of up to `room` blocks is one write, or
+ * two where it crosses the end of the ring. */
 loom_status loom__block_put(loom__block_writer *writer, const void *data, uint64_t bytes);
 loom_status loom__block_end(loom__block_writer *writer);
 
@@ -53,8 +53,8 @@ typedef struct loom__block_reader {
 
 void loom__block_open(loom__block_reader *reader, const loom__block_place *place, uint64_t seed, uint64_t blocks);
 
-/* Copies the next bytes, or skips them if `data` is NULL. NOT_FOUND, without a sentence: the stream has no such bytes, or
- * a block's checksum is wrong. */
+/* Copies the next bytes, or skips them if `data` is NULL. NOT_FOUND, without a sentence: the stream has no such bytes,
+ * or a block's checksum is wrong. */
 loom_status loom__block_get(loom__block_reader *reader, void *data, uint64_t bytes);
 
 /* Reads up to LOOM__READER_BLOCKS blocks as they are, from block `index` of the place on. */

@@ -58,8 +58,8 @@ typedef struct loom__directory {
     loom__directory_file files[LOOM__DIRECTORY_FILES];
 } loom__directory;
 
-/* Opens a directory and locks it against other openings, here and in other processes, until `destroy`. The struct is the
- * caller's, who may then give it to `destroy` by setting `allocator`.
+/* Opens a directory and locks it against other openings, here and in other processes, until `destroy`. The struct is
+ * the caller's, who may then give it to `destroy` by setting `allocator`.
  *   reads_only   changes nothing. A directory without a lock file is not locked
  *   otherwise    the directory and the lock file are made if they are missing
  * LOCKED: it is open elsewhere. */

@@ -127,8 +127,8 @@ static loom_status write_snapshot(loom__durable *durable, loom__table *table, ui
     return LOOM_OK;
 }
 
-/* No sync of the journal runs meanwhile: one that fails must not be taken for a failure after the checkpoint. `needed`: the
- * commit depends on it. */
+/* No sync of the journal runs meanwhile: one that fails must not be taken for a failure after the checkpoint. `needed`:
+ * the commit depends on it. */
 static loom_status checkpoint(loom__durable *durable, loom__table *table, int needed)
 {
     int replaced = 0;

@@ -50,8 +50,8 @@ typedef struct loom__durable_form {
     uint32_t key_bytes, value_bytes;
 } loom__durable_form;
 
-/* Opens what is on the disk, or makes an empty map there. Takes the disk, after a failure too. The config is complete. Then
- * snapshot.pairs tells how large a table must be. */
+/* Opens what is on the disk, or makes an empty map there. Takes the disk, after a failure too. The config is complete.
+ * Then snapshot.pairs tells how large a table must be. */
 loom_status loom__durable_open(const loom_allocator *allocator, loom__disk *disk, const loom__durable_form *form,
                                const loom_durable_config *config, loom__durable **made);
 

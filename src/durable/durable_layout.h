@@ -1,5 +1,5 @@
-/* The bytes of a durable map's two files, `journal` and `snapshot` (docs/format.md describes them in prose). All numbers
- * are little-endian.
+/* The bytes of a durable map's two files, `journal` and `snapshot` (docs/format.md describes them in prose). All
+ * numbers are little-endian.
  *
  * Both files are arrays of blocks of 4 KiB. A block is 4088 bytes of contents and the XXH64 of these bytes. The
  * checksum is seeded with a number of what the block belongs to, plus the block's index in it: a sound block of an

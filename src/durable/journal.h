@@ -39,9 +39,9 @@ void loom__journal_restart(loom__journal *journal, uint64_t epoch, uint64_t stam
 /* Whether a record with so many bytes of payload fits. */
 int loom__journal_fits(const loom__journal *journal, uint64_t bytes);
 
-/* Writes a record that fits, with an epoch above that of the newest one. `synced`: commits up to this one are synced. After
- * a failure parts of the record may be in the file, and its epoch is spent: nothing more may be appended before the
- * journal was restarted behind a snapshot with a later epoch. */
+/* Writes a record that fits, with an epoch above that of the newest one. `synced`: commits up to this one are synced.
+ * After a failure parts of the record may be in the file, and its epoch is spent: nothing more may be appended before
+ * the journal was restarted behind a snapshot with a later epoch. */
 loom_status loom__journal_append(loom__journal *journal, const void *payload, uint64_t bytes, uint64_t synced);
 
 /* ---- Reading ---- */
@@ -58,8 +58,8 @@ typedef struct loom__journal_survey {
 /* What to do with a record that is whole. The reader stands at the beginning of its payload. */
 typedef loom_status loom__journal_visit(void *user, loom__block_reader *reader, uint64_t bytes);
 
-/* Goes over all records behind the snapshot, up to the first one that is not whole, and looks for damage behind them. The
- * journal, which was restarted as the snapshot says, stands behind the last record then. `visit` may be NULL. */
+/* Goes over all records behind the snapshot, up to the first one that is not whole, and looks for damage behind them.
+ * The journal, which was restarted as the snapshot says, stands behind the last record then. `visit` may be NULL. */
 loom_status loom__journal_read(loom__journal *journal, loom__block_reader *reader, loom__journal_visit *visit,
                                void *user, loom__journal_survey *survey);
 

@@ -1,12 +1,13 @@
 /* Opening a durable map: what is on the disk, and how the table comes back.
  *
- *   1. The snapshot is read, and its pairs go to the table. Its head says where in the ring the records behind it begin.
+ *   1. The snapshot is read, and its pairs go to the table. Its head says where in the ring the records behind it
+ *      begin.
  *   2. Records follow as long as each is whole, has the next epoch and the stamp of the one before. A record is checked
  *      from end to end before its first piece is done: it takes effect as a whole or not at all.
  *   3. The first record that is not whole ends it. If any head further on in the ring says that this record had been
  *      synced, it was damaged later: BAD_FILE. Otherwise it was cut short, and nobody was told that it was synced.
- *   4. Journal and directory are synced. After a killed process some of what was read may only be in the system's cache,
- *      and records that follow depend on it.
+ *   4. Journal and directory are synced. After a killed process some of what was read may only be in the system's
+ *      cache, and records that follow depend on it.
  *
  * A directory without a snapshot has no map: the first snapshot is written after the journal, when the map is made. A
  * journal without records may be left from a creation that was cut short, and is made anew. One with records is not:

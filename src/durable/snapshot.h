@@ -9,8 +9,8 @@
 #include "durable/effects.h"
 
 /* Fills in what only the caller knows: type, widths, life, epoch, pairs, ring_at. `table` may be NULL if there are no
- * pairs. Sets head->bytes and head->stamp. `buffer`: [room] blocks. *replaced: 0 if it failed before the old snapshot was
- * touched. */
+ * pairs. Sets head->bytes and head->stamp. `buffer`: [room] blocks. *replaced: 0 if it failed before the old snapshot
+ * was touched. */
 loom_status loom__snapshot_write(loom__disk *disk, loom__table *table, loom__pairs *pairs, unsigned char *buffer,
                                  uint64_t room, loom__snapshot_head *head, int *replaced);
 

@@ -371,8 +371,8 @@ static uint64_t run_history(run *r, uint64_t seed, uint64_t point)
 
 /* ---- failures ---- */
 
-/* An operation of the disk fails, and life goes on: writes are refused until a checkpoint succeeds. In the end the power
- * fails. */
+/* An operation of the disk fails, and life goes on: writes are refused until a checkpoint succeeds. In the end the
+ * power fails. */
 static uint64_t fail_once(run *r, uint64_t seed, uint64_t point)
 {
     world *w = make_world(r, seed);

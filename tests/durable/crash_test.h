@@ -1,5 +1,5 @@
-/* Every crash point of short histories on the model disk: the map that comes back must be the one after some commit, and
- * not an older one than the last that was synced. */
+/* Every crash point of short histories on the model disk: the map that comes back must be the one after some commit,
+ * and not an older one than the last that was synced. */
 #ifndef LOOM_TESTS_CRASH_TEST_H
 #define LOOM_TESTS_CRASH_TEST_H
 

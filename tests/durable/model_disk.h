@@ -39,8 +39,8 @@ void model_set_faults(model_disk *model, unsigned faults);
 void model_stop_after(model_disk *model, uint64_t most);
 void model_stop(model_disk *model); /* before the next one */
 
-/* Operation number `at` fails, and the disk goes on. If it is a sync, what it should have synced is never written: later
- * syncs do not know of it. 0: none fails. Counts as model_stop_after does, from now on. */
+/* Operation number `at` fails, and the disk goes on. If it is a sync, what it should have synced is never written:
+ * later syncs do not know of it. 0: none fails. Counts as model_stop_after does, from now on. */
 void model_fail_at(model_disk *model, uint64_t at);
 uint64_t model_operations(const model_disk *model); /* so far */
 

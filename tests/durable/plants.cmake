@@ -1,6 +1,6 @@
-# Plants: faults that the crash test on the model disk must find. Each is one source of src/durable with one text replaced,
-# linked in front of the library into a program of its own. A text that no longer stands there exactly once is an error
-# here: write the plant anew.
+# Plants: faults that the crash test on the model disk must find. Each is one source of src/durable with one text
+# replaced, linked in front of the library into a program of its own. A text that no longer stands there exactly once is
+# an error here: write the plant anew.
 #
 #   durable_plant(NAME SOURCE
 #                 "text in the source"

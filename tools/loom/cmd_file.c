@@ -1,5 +1,5 @@
-/* `loom info FILE` and `loom check FILE`: what a saved table or filter is, or a durable map in a directory, and whether it
- * is intact. */
+/* `loom info FILE` and `loom check FILE`: what a saved table or filter is, or a durable map in a directory, and whether
+ * it is intact. */
 #include "bench_parse.h"
 #include "tool.h"
 
