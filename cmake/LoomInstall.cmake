@@ -12,7 +12,7 @@ install(TARGETS ${loom_libraries} loom_device EXPORT hashloomTargets
 if(loom_with_cuda)
     install(TARGETS loom_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
 endif()
-foreach(header loom.h base.h map.h filter.h view.h array.h measure.h
+foreach(header loom.h base.h map.h durable.h filter.h view.h array.h measure.h
         device.cuh device_base.cuh device_map.cuh device_multi.cuh device_perfect.cuh device_rows.cuh device_filter.cuh)
     install(FILES ${PROJECT_SOURCE_DIR}/include/loom/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/loom)
 endforeach()

@@ -269,14 +269,14 @@ TEST(test_api_supports_unknown_values)
     loom_context *context = make_context(t);
     CHECK_REFUSED(loom_supports(context, (loom_type)-1, LOOM_ENGINE_OPEN, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, (loom_type)6, LOOM_ENGINE_OPEN, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
-    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_SET, LOOM_ENGINE_OPEN, (loom_feature)(LOOM_FEATURE_APPLY + 1)),
+    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_SET, LOOM_ENGINE_OPEN, (loom_feature)(LOOM_FEATURE_DURABLE + 1)),
                   LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, (loom_type)99, LOOM_ENGINE_OPEN, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MAP, (loom_engine)99, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MAP, LOOM_ENGINE_OPEN, (loom_feature)0), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MAP, LOOM_ENGINE_OPEN, (loom_feature)99), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, LOOM_TYPE_FILTER, LOOM_ENGINE_BLOOM, (loom_feature)0), LOOM_INVALID_ARGUMENT);
-    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_FILTER, LOOM_ENGINE_BLOOM, (loom_feature)(LOOM_FEATURE_APPLY + 1)),
+    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_FILTER, LOOM_ENGINE_BLOOM, (loom_feature)(LOOM_FEATURE_DURABLE + 1)),
                   LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, LOOM_TYPE_FILTER, (loom_engine)(LOOM_ENGINE_TICKETS + 1), LOOM_FEATURE_FIND),
                   LOOM_INVALID_ARGUMENT);

@@ -44,6 +44,7 @@ TEST(test_api_status_values_pinned)
     CHECK_EQ(LOOM_IO, 32);
     CHECK_EQ(LOOM_BAD_FILE, 33);
     CHECK_EQ(LOOM_FOREIGN_VERSION, 34);
+    CHECK_EQ(LOOM_LOCKED, 35);
     CHECK_EQ(LOOM_INTERNAL, 64);
     CHECK_EQ(sizeof(loom_result), 64);
     CHECK_EQ(sizeof(loom_status), 4);
@@ -51,7 +52,7 @@ TEST(test_api_status_values_pinned)
 
 TEST(test_api_status_unknown_values)
 {
-    static const int values[] = {-1, 5, 15, 25, 31, 35, 63, 65, 1000000, 0x7fffffff, -0x7fffffff - 1};
+    static const int values[] = {-1, 5, 15, 25, 31, 36, 63, 65, 1000000, 0x7fffffff, -0x7fffffff - 1};
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         const char *name = loom_status_name((loom_status)values[i]), *text = loom_status_text((loom_status)values[i]);
         test_note("status %d", values[i]);

@@ -160,6 +160,55 @@ FIRST_LAYOUT(filter_report, 96, FILTER_REPORT_FIELDS);
     FIELD(of, first_text_64, shape, 32)
 FIRST_LAYOUT(limit, 96, LIMIT_FIELDS);
 
+#define DURABLE_CONFIG_FIELDS(FIELD, of)      \
+    FIELD(of, size_t, struct_size, 0)         \
+    FIELD(of, uint32_t, medium, 8)            \
+    FIELD(of, uint32_t, commit_by_itself, 12) \
+    FIELD(of, uint64_t, journal_bytes, 16)    \
+    FIELD(of, uint32_t, accept_loss, 24)      \
+    FIELD(of, uint32_t, reserved, 28)
+FIRST_LAYOUT(durable_config, 32, DURABLE_CONFIG_FIELDS);
+
+#define DURABILITY_FIELDS(FIELD, of)            \
+    FIELD(of, size_t, struct_size, 0)           \
+    FIELD(of, uint64_t, committed, 8)           \
+    FIELD(of, uint64_t, synced, 16)             \
+    FIELD(of, uint64_t, snapshot, 24)           \
+    FIELD(of, uint64_t, snapshot_bytes, 32)     \
+    FIELD(of, uint64_t, journal_bytes, 40)      \
+    FIELD(of, uint64_t, journal_used, 48)       \
+    FIELD(of, uint64_t, waiting_bytes, 56)      \
+    FIELD(of, uint64_t, written_bytes, 64)      \
+    FIELD(of, uint64_t, commits, 72)            \
+    FIELD(of, uint64_t, syncs, 80)              \
+    FIELD(of, uint64_t, checkpoints, 88)        \
+    FIELD(of, uint32_t, refuses, 96)            \
+    FIELD(of, uint32_t, created, 100)           \
+    FIELD(of, uint64_t, recovered_pairs, 104)   \
+    FIELD(of, uint64_t, recovered_records, 112) \
+    FIELD(of, uint64_t, torn_bytes, 120)        \
+    FIELD(of, uint64_t, lost_commits, 128)
+FIRST_LAYOUT(durability, 136, DURABILITY_FIELDS);
+
+#define DURABLE_REPORT_FIELDS(FIELD, of)    \
+    FIELD(of, size_t, struct_size, 0)       \
+    FIELD(of, uint32_t, type, 8)            \
+    FIELD(of, uint32_t, key_bytes, 12)      \
+    FIELD(of, uint32_t, value_bytes, 16)    \
+    FIELD(of, uint32_t, damaged, 20)        \
+    FIELD(of, uint64_t, epoch, 24)          \
+    FIELD(of, uint64_t, snapshot, 32)       \
+    FIELD(of, uint64_t, snapshot_bytes, 40) \
+    FIELD(of, uint64_t, snapshot_pairs, 48) \
+    FIELD(of, uint64_t, journal_bytes, 56)  \
+    FIELD(of, uint64_t, journal_used, 64)   \
+    FIELD(of, uint64_t, records, 72)        \
+    FIELD(of, uint64_t, torn_bytes, 80)     \
+    FIELD(of, uint64_t, damaged_at, 88)     \
+    FIELD(of, uint64_t, damaged_bytes, 96)  \
+    FIELD(of, uint64_t, lost_commits, 104)
+FIRST_LAYOUT(durable_report, 112, DURABLE_REPORT_FIELDS);
+
 /* ---- Structs at the end of a page --------------------------------------------------------------------------- */
 
 enum { UNTOUCHED = 0x5a };
@@ -216,6 +265,8 @@ typedef struct objects {
     loom_map *map;
     const loom_filter_config *filter_config; /* likewise */
     loom_filter *filter;
+    loom_map *durable;
+    const char *durable_path;
 } objects;
 
 static loom_status context_create(objects *o, void *given)
@@ -298,6 +349,24 @@ static loom_status filter_stats(objects *o, void *given)
 static loom_status measure_limit(objects *o, void *given)
 {
     return loom_measure_limit(o->context, given);
+}
+
+static loom_status map_open(objects *o, void *given)
+{
+    loom_map *made = NULL;
+    loom_status status = loom_map_open(o->context, o->durable_path, o->map_config, given, &made);
+    CHECK(made == NULL);
+    return status;
+}
+
+static loom_status map_get_durability(objects *o, void *given)
+{
+    return loom_map_durability(o->durable, given);
+}
+
+static loom_status durable_check(objects *o, void *given)
+{
+    return loom_durable_check(o->durable_path, given);
 }
 
 /* A call that fills in a struct gives an older caller and a caller of today the same fields. `today`: the struct of
@@ -414,6 +483,30 @@ TEST(test_api_struct_sizes_first_filter)
     loom_context_destroy(o.context);
 }
 
+TEST(test_api_struct_sizes_first_durable)
+{
+    const uint64_t key = 5;
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    objects o = {.context = make_context_with(t, 1, 1), .durable_path = test_path(t, "map")};
+    const first_durable_config durable = {.struct_size = sizeof durable, .journal_bytes = 1 << 17};
+    config.key_bytes = config.value_bytes = 8;
+    CHECK_OK(loom_map_open(o.context, o.durable_path, &config, place_input(&durable, sizeof durable), &o.durable));
+    CHECK_OK(loom_map_insert(o.durable, &key, &key, 1, LOOM_KEEP, NULL, NULL, NULL));
+    loom_durability told = LOOM_DURABILITY_INIT;
+    check_served(&o, map_get_durability, sizeof(first_durability), &told);
+    CHECK_EQ(told.journal_bytes, 1 << 17);
+    CHECK_EQ(told.committed, 0); /* commit_by_itself = 0 */
+    CHECK_GT(told.waiting_bytes, 16);
+    CHECK_OK(loom_map_checkpoint(o.durable));
+    loom_map_destroy(o.durable);
+    loom_durable_report report = LOOM_DURABLE_REPORT_INIT;
+    check_served(&o, durable_check, sizeof(first_durable_report), &report);
+    CHECK_EQ(report.epoch, 1);
+    CHECK_EQ(report.snapshot_pairs, 1);
+    CHECK_EQ(report.key_bytes, 8);
+    loom_context_destroy(o.context);
+}
+
 TEST(test_api_struct_sizes_first_limit)
 {
     loom_context *context = make_context_with(t, 1, 1);
@@ -465,6 +558,9 @@ TEST(test_api_struct_sizes_others_refused)
         CASE(filter_get_config, filter_config),
         CASE(filter_stats, filter_report),
         CASE(measure_limit, limit),
+        CASE(map_open, durable_config),
+        CASE(map_get_durability, durability),
+        CASE(durable_check, durable_report),
 #undef CASE
     };
     loom_map_config map_config = make_config(t, 100);
@@ -475,6 +571,10 @@ TEST(test_api_struct_sizes_others_refused)
     objects o = {.context = make_context(t), .map_config = &map_config, .filter_config = &filter_config};
     o.map = make_map_from(o.context, &map_config);
     o.filter = make_filter_from(o.context, &filter_config);
+    o.durable_path = test_path(t, "map");
+    loom_durable_config durable_config = LOOM_DURABLE_CONFIG_INIT;
+    durable_config.journal_bytes = 65536;
+    CHECK_OK(loom_map_open(o.context, o.durable_path, &map_config, &durable_config, &o.durable));
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const size_t smaller[] = {0, 1, sizeof(size_t), cases[i].first - 8, cases[i].first - 1};
         const size_t larger[] = {cases[i].today + 1, cases[i].today + 8, 2 * cases[i].today, SIZE_MAX};
@@ -485,6 +585,7 @@ TEST(test_api_struct_sizes_others_refused)
     }
     loom_filter_destroy(o.filter);
     loom_map_destroy(o.map);
+    loom_map_destroy(o.durable);
     loom_context_destroy(o.context);
 }
 

@@ -52,6 +52,7 @@ LOOM_API uint32_t loom_version(void);
     X(IO, 32, "a file could not be read or written")                                \
     X(BAD_FILE, 33, "the file is damaged or is not a hashloom file")                \
     X(FOREIGN_VERSION, 34, "the file was written in another version of the format") \
+    X(LOCKED, 35, "the durable map is open elsewhere")                              \
     X(INTERNAL, 64, "a fault inside hashloom")
 
 typedef enum loom_status {
@@ -265,7 +266,8 @@ typedef enum loom_feature {
     LOOM_FEATURE_ERASE_IF = 18,
     LOOM_FEATURE_LISTS = 19,   /* loom_map_find_counts, loom_map_find_all, loom_map_erase_pairs */
     LOOM_FEATURE_STRINGS = 20, /* LOOM_VARIABLE: keys or values that are byte strings */
-    LOOM_FEATURE_APPLY = 21    /* loom_map_apply */
+    LOOM_FEATURE_APPLY = 21,   /* loom_map_apply */
+    LOOM_FEATURE_DURABLE = 22  /* loom_map_open, for keys and values of fixed widths */
 } loom_feature;
 
 /* Returns OK if tables of this type and engine offer the feature on the context's machine.

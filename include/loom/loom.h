@@ -3,6 +3,7 @@
  * This header includes the whole host interface. Each part can also be included alone.
  *   loom/base.h      status codes, contexts, memory, what all bulk calls share
  *   loom/map.h       maps, sets, counters and multimaps
+ *   loom/durable.h   maps that survive a killed process and a power failure
  *   loom/filter.h    Bloom filters
  *   loom/view.h      device views: tables inside your own kernels (loom/device.cuh)
  *   loom/array.h     EXPERIMENTAL: arrays in the memory of the context's machine
@@ -75,6 +76,7 @@
 #define LOOM_LOOM_H
 
 #include <loom/base.h>
+#include <loom/durable.h>
 #include <loom/filter.h>
 #include <loom/map.h>
 #include <loom/view.h>

@@ -4,15 +4,13 @@
 #include "api/module.h"
 #include "api/struct_size.h"
 #include "core/error.h"
-#include "core/hash.h"
 #include "core/memory.h"
+#include "core/random.h"
 #include "core/table.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
 /* The machine for a new context. BEST falls back to the cpu machine, which is always present. */
 static loom_status machine_of(loom_machine id, const loom__machine_ops **ops)
@@ -152,6 +150,8 @@ loom_status loom_supports(loom_context *context, loom_type type, loom_engine eng
     loom__machine *machine = context->machine;
     RETURN_IF_FAILED(table_supports(type, asked, feature));
     RETURN_IF_FAILED(loom__table_offered(machine, asked));
+    if (feature == LOOM_FEATURE_DURABLE)
+        return loom__map_check_durable(machine, type);
     return asked->supports != NULL ? asked->supports(machine, type, feature) : machine->ops->supports(machine, feature);
 }
 
@@ -176,15 +176,7 @@ loom_status loom_measure_limit(loom_context *context, loom_limit *given)
 
 uint64_t loom__context_seed(const loom_context *context)
 {
-    uint64_t seed;
-    if (context->config.fixed_seed)
-        return context->config.seed;
-    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) == (ssize_t)sizeof seed)
-        return seed;
-    /* No entropy yet, early at boot. The clock and the stack address still differ from run to run. */
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return loom__mix64((uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec << 32 ^ (uint64_t)(uintptr_t)&seed);
+    return context->config.fixed_seed ? context->config.seed : loom__random_number();
 }
 
 void loom__context_log(const loom_context *context, loom_log_level level, const char *format, ...)

@@ -1,8 +1,9 @@
-/* Maps: creation and reports. Bulk calls: map_bulk.c; cursors: map_cursor.c; files: save_load.c; device views:
- * views.c. */
+/* Maps: creation and reports. Bulk calls: map_bulk.c; cursors: map_cursor.c; files: save_load.c; durable maps:
+ * map_durable.c; device views: views.c. */
 #include "api/map.h"
 #include "api/struct_size.h"
 #include "core/error.h"
+#include "durable/durable.h"
 
 #include <math.h>
 #include <string.h>
@@ -56,8 +57,7 @@ static loom_status check_options(loom_context *context, const loom__engine *engi
     return LOOM_OK;
 }
 
-/* Copies the caller's config over the defaults in `config`, checks it, and fills in the open fields. */
-static loom_status complete_config(loom_context *context, const loom_map_config *given, loom_map_config *config)
+loom_status loom__map_complete_config(loom_context *context, const loom_map_config *given, loom_map_config *config)
 {
     RETURN_ERROR_IF(context == NULL || given == NULL, LOOM_INVALID_ARGUMENT, "context or config is NULL");
     RETURN_IF_FAILED(loom__struct_in(&loom__struct_map_config, config, given));
@@ -89,7 +89,7 @@ loom_status loom_map_memory_required(loom_context *context, const loom_map_confi
 {
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
     loom_memory own = LOOM_MEMORY_INIT;
-    RETURN_IF_FAILED(complete_config(context, given, &config));
+    RETURN_IF_FAILED(loom__map_complete_config(context, given, &config));
     RETURN_ERROR_IF(memory == NULL, LOOM_INVALID_ARGUMENT, "memory is NULL");
     RETURN_IF_FAILED(loom__struct_check(&loom__struct_memory, memory));
     RETURN_IF_FAILED(loom__map_measure(context, &config, &own));
@@ -129,15 +129,22 @@ loom_status loom_map_create(loom_context *context, const loom_map_config *given,
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
     loom__table *table;
     RETURN_ERROR_IF(made == NULL, LOOM_INVALID_ARGUMENT, "map is NULL; pass where the new handle is to go");
-    RETURN_IF_FAILED(complete_config(context, given, &config));
+    RETURN_IF_FAILED(loom__map_complete_config(context, given, &config));
     RETURN_IF_FAILED(loom__map_table_create(context->machine, &config, loom__context_seed(context), &table));
     return loom__map_wrap(context, table, config.growth, config.memory_limit, made);
 }
 
 void loom_map_destroy(loom_map *map)
 {
-    if (map != NULL)
-        loom__handle_destroy(&map->handle);
+    if (map == NULL)
+        return;
+    if (map->durable != NULL) {
+        loom__gate_enter(&map->handle.gate,
+                         1); /* after every call that has begun; those that wait for a sync are left */
+        loom__gate_leave(&map->handle.gate, 1);
+        loom__durable_close(map->durable);
+    }
+    loom__handle_destroy(&map->handle);
 }
 
 loom_status loom_map_set_workspace(loom_map *map, void *workspace, size_t bytes)

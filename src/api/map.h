@@ -11,6 +11,7 @@ typedef loom_status (*loom__map_work)(loom__table *table, const loom__batch *bat
 
 struct loom_map {
     loom__handle handle;
+    struct loom__durable *durable; /* NULL: the map is not durable. Constant */
     /* Copies of constants of the table. Calls check their arguments before they enter the gate, when growth may be
      * rewriting the table. */
     uint32_t key_bytes, value_bytes; /* of rows of a batch: of a reference where they are strings */
@@ -44,6 +45,9 @@ struct loom_map {
 /* Makes a map of a table. After a failure the table is destroyed. */
 loom_status loom__map_wrap(loom_context *context, loom__table *table, double growth, uint64_t memory_limit,
                            loom_map **map);
+
+/* Copies the caller's config over the defaults in `config`, checks it, and fills in the open fields. */
+loom_status loom__map_complete_config(loom_context *context, const loom_map_config *given, loom_map_config *config);
 
 /* Every call on a map begins with this check of the handle and the stream. */
 loom_status loom__map_check(loom_map *map, loom_stream stream);
@@ -192,6 +196,46 @@ loom_status loom__map_run_strings(loom_map *map, loom__map_work work, const loom
  * and the result is TOO_SMALL. Otherwise as many pairs are written as fit; TOO_SMALL: not even one. */
 loom_status loom__map_retrieve(loom_map *map, loom__position *position, void *keys, void *values, uint64_t room,
                                int whole, uint64_t *got, loom_stream stream);
+
+/* ---- Durable maps (map_durable.c) ---- */
+
+/* OK if maps of this type, on this machine, may be durable; otherwise UNSUPPORTED and a sentence. */
+loom_status loom__map_check_durable(const loom__machine *machine, loom_type type);
+
+/* What a writing call of a durable map has to wait for behind the gate. All zero: nothing. */
+typedef struct loom__logged {
+    struct loom__durable *durable;
+    uint64_t epoch;
+    loom_status status; /* of the commit */
+} loom__logged;
+
+/* Inside the gate, before the table is changed: OK if it may be. */
+loom_status loom__map_check_durable_writes(const loom_map *map);
+static inline loom_status loom__map_check_writes(const loom_map *map)
+{
+    return map->durable == NULL ? LOOM_OK : loom__map_check_durable_writes(map);
+}
+
+/* Inside the gate, after the table was changed. They log what changed, and commit it if the map commits by itself. Other
+ * maps ignore them.
+ *   loom__map_log_batch       `built`: the batch took the place of all contents. `status`: what the table returned. A
+ *                             build that failed half-way may have left anything
+ *   loom__map_log_operations  a mixed batch, whatever became of it
+ *   loom__map_log_erase_if, loom__map_log_clear   `status`: likewise */
+void loom__map_log_batch(loom_map *map, int built, loom_status status, const loom__batch *batch, loom__logged *logged);
+void loom__map_log_operations(loom_map *map, const uint8_t *operations, const void *keys, uint64_t n,
+                              loom_stream stream, loom__logged *logged);
+void loom__map_log_erase_if(loom_map *map, loom_status status, loom_number number, const void *least, const void *most,
+                            loom__logged *logged);
+void loom__map_log_clear(loom_map *map, loom_status status, loom__logged *logged);
+
+/* Behind the gate: waits until the commit is synced. Returns `status`, that of the call, unless the call succeeded and
+ * the commit did not. */
+loom_status loom__logged_wait(const loom__logged *logged, loom_status status);
+static inline loom_status loom__logged_end(const loom__logged *logged, loom_status status)
+{
+    return logged->durable == NULL && logged->status == LOOM_OK ? status : loom__logged_wait(logged, status);
+}
 
 /* ---- Growth (map_grow.c) ---- */
 

@@ -509,9 +509,14 @@ static loom_status run_call(loom__application *whole, int in_order, loom_result 
     loom_result sum = {0};
     whole->parts = &parts;
     RETURN_IF_FAILED(loom__parts_begin(&parts, whole->stream));
-    const loom_status status = run_checked(whole, in_order, &sum, result);
+    loom__logged logged = {0};
+    loom_status status = loom__map_check_writes(whole->map);
+    if (status == LOOM_OK)
+        status = run_checked(whole, in_order, &sum, result);
+    if (parts.tried || parts.wrote)
+        loom__map_log_operations(whole->map, whole->operations, whole->keys, whole->n, whole->stream, &logged);
     loom__parts_end(&parts, sum.keys, whole->stream);
-    return status;
+    return loom__logged_end(&logged, status);
 }
 
 loom_status loom_map_apply(loom_map *map, const uint8_t *operations, const void *keys, const void *values, uint64_t n,

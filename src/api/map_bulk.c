@@ -39,7 +39,7 @@ static void prepare_inserting(loom_map *map, loom__access *access, int builds, l
         *access = LOOM__ACCESS_ALONE;
     if (!builds && handle->lent == 0)
         *access = loom__map_table_access(handle->table, batch, *access);
-    if (*grows || multimap)
+    if (*grows || multimap || map->durable != NULL)
         *access = LOOM__ACCESS_ALONE;
     batch->alone = *access == LOOM__ACCESS_ALONE;
 }
@@ -116,11 +116,12 @@ void loom__map_note_call(loom_map *map, loom__access access, uint64_t n, loom_ro
 }
 
 /* How a call that inserts nothing is ordered with others. Calls that change lists run alone, and updates of rows in
- * host memory, which may stream them. */
+ * host memory, which may stream them, and writes of durable maps, which look up what they wrote. */
 static loom__access order_of(const loom_map *map, loom__access access)
 {
     const int alone = (access == LOOM__ACCESS_ERASE && map->type == LOOM_TYPE_MULTIMAP) ||
-                      (access == LOOM__ACCESS_UPDATE && map->has_routes);
+                      (access == LOOM__ACCESS_UPDATE && map->has_routes) ||
+                      (access != LOOM__ACCESS_FIND && map->durable != NULL);
     return alone ? LOOM__ACCESS_ALONE : access;
 }
 
@@ -168,7 +169,11 @@ loom_status loom__map_run_rows(loom_map *map, loom__map_work work, loom__batch *
         explained = (loom_explanation)LOOM_EXPLANATION_INIT;
         batch->explained = &explained;
     }
-    loom_status status = grows ? run_with_growth(map, work, batch) : work(map->handle.table, batch);
+    loom__logged logged = {0};
+    const loom_status admitted = access == LOOM__ACCESS_FIND ? LOOM_OK : loom__map_check_writes(map);
+    loom_status status = admitted;
+    if (admitted == LOOM_OK)
+        status = grows ? run_with_growth(map, work, batch) : work(map->handle.table, batch);
     if (status == LOOM_OK)
         loom__map_note_call(map, access, batch->n, route);
     if (explains && explained.route != LOOM_ROW_ROUTE_NONE)
@@ -179,8 +184,13 @@ loom_status loom__map_run_rows(loom_map *map, loom__map_work work, loom__batch *
         else
             loom__handle_leave(&map->handle, access, batch->stream);
     } else { /* A batch that did not begin leaves cursors valid. An empty batch changes the table only in a build. */
-        map->handle.generation += (status == LOOM_OK || grows) && (batch->n > 0 || work == loom__map_table_build);
+        const int builds = work == loom__map_table_build;
+        const int changed = admitted == LOOM_OK && (status == LOOM_OK || grows) && (batch->n > 0 || builds);
+        map->handle.generation += (uint64_t)changed;
+        if (changed && map->durable != NULL)
+            loom__map_log_batch(map, builds, status, batch, &logged);
         leave_written(map, access, batch->stream);
+        status = loom__logged_end(&logged, status);
     }
     if (status != LOOM_OK || given != NULL)
         return status;
@@ -669,11 +679,16 @@ loom_status loom_map_erase_if(loom_map *map, loom_number number, const void *lea
         "byte strings lie in no range of numbers; visit the pairs (loom_map_for_each) and erase their keys");
     RETURN_IF_FAILED(loom__value_range_make(number, map->value_bytes, least, most, &range));
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
-    loom_status status = loom__map_table_erase_if(map->handle.table, &range, result != NULL ? result : &own, stream);
-    /* A failure in a multimap may leave some pairs erased. */
-    map->handle.generation += status == LOOM_OK || map->type == LOOM_TYPE_MULTIMAP;
+    loom__logged logged = {0};
+    loom_status status = loom__map_check_writes(map);
+    if (status == LOOM_OK) {
+        status = loom__map_table_erase_if(map->handle.table, &range, result != NULL ? result : &own, stream);
+        /* A failure in a multimap may leave some pairs erased. */
+        map->handle.generation += status == LOOM_OK || map->type == LOOM_TYPE_MULTIMAP;
+        loom__map_log_erase_if(map, status, number, least, most, &logged);
+    }
     leave_written(map, LOOM__ACCESS_ALONE, stream);
-    return status;
+    return loom__logged_end(&logged, status);
 }
 
 loom_status loom_map_clear(loom_map *map, loom_result *result, loom_stream stream)
@@ -681,12 +696,17 @@ loom_status loom_map_clear(loom_map *map, loom_result *result, loom_stream strea
     static const loom_result cleared = {.status = LOOM_OK};
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
-    loom_status status = loom__table_clear(map->handle.table, stream);
-    map->handle.generation++;
-    if (status == LOOM_OK)
-        status = loom__handle_tell(&map->handle, &cleared, result, stream);
+    loom__logged logged = {0};
+    loom_status status = loom__map_check_writes(map);
+    if (status == LOOM_OK) {
+        status = loom__table_clear(map->handle.table, stream);
+        map->handle.generation++;
+        if (status == LOOM_OK)
+            status = loom__handle_tell(&map->handle, &cleared, result, stream);
+        loom__map_log_clear(map, status, &logged);
+    }
     loom__handle_leave(&map->handle, LOOM__ACCESS_ALONE, stream);
-    return status;
+    return loom__logged_end(&logged, status);
 }
 
 loom_status loom_map_count_accesses(loom_map *map, const void *keys, uint64_t n, uint64_t *accesses, loom_stream stream)

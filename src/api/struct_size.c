@@ -18,6 +18,9 @@ const loom__struct loom__struct_activity = KIND(loom_activity, reserved);
 const loom__struct loom__struct_filter_config = KIND(loom_filter_config, bytes);
 const loom__struct loom__struct_filter_report = KIND(loom_filter_report, designed_rate);
 const loom__struct loom__struct_explanation = KIND(loom_explanation, seconds);
+const loom__struct loom__struct_durable_config = KIND(loom_durable_config, reserved);
+const loom__struct loom__struct_durability = KIND(loom_durability, lost_commits);
+const loom__struct loom__struct_durable_report = KIND(loom_durable_report, lost_commits);
 const loom__struct loom__struct_limit = KIND(loom_limit, shape);
 
 static size_t size_of(const void *any)

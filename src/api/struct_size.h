@@ -16,7 +16,8 @@ typedef struct loom__struct {
 
 extern const loom__struct loom__struct_context_config, loom__struct_context_info, loom__struct_map_config,
     loom__struct_memory, loom__struct_stats, loom__struct_activity, loom__struct_filter_config,
-    loom__struct_filter_report, loom__struct_explanation, loom__struct_limit;
+    loom__struct_filter_report, loom__struct_explanation, loom__struct_limit, loom__struct_durable_config,
+    loom__struct_durability, loom__struct_durable_report;
 
 /* INVALID_ARGUMENT if the caller's struct_size is below `least` or above `bytes`. Reads only struct_size. */
 loom_status loom__struct_check(const loom__struct *kind, const void *given);

@@ -109,6 +109,9 @@ loom_status loom_map_view_begin(loom_map *map, loom_view_access asked, loom_map_
     loom_map_view made;
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(view == NULL, LOOM_INVALID_ARGUMENT, "view is NULL; pass where it is to go");
+    RETURN_ERROR_IF(map->durable != NULL && asked != LOOM_VIEW_FIND, LOOM_UNSUPPORTED,
+                    "a durable map lends no view that writes: nobody would commit what its kernels change; use the "
+                    "bulk calls");
     loom__gate_enter(&map->handle.gate, 1);
     loom_status status = begin(&map->handle, asked, &made, stream);
     if (status == LOOM_OK)

@@ -19,12 +19,12 @@
 
 enum { NAMES_TO_TRY = 100, LARGEST_TRANSFER = 1 << 30 };
 
-static loom_status io_error(const char *what, const char *path)
+loom_status loom__file_error(const char *doing, const char *path)
 {
     char reason[128];
     int error = errno;
     const char *text = strerror_r(error, reason, sizeof reason); /* the GNU version: thread-safe, returns the text */
-    return loom__fail(LOOM_IO, "%s %s failed: %s", what, path, text);
+    return loom__fail(LOOM_IO, "%s %s failed: %s", doing, path, text);
 }
 
 /* ---- temporary files ----
@@ -150,16 +150,16 @@ loom_status loom__file_begin(loom__new_file *file, const char *path)
              slash == NULL ? "./" : path);
     file->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (file->directory < 0)
-        return io_error("opening directory", directory);
+        return loom__file_error("opening directory", directory);
     remove_leftovers(directory); /* first: leftovers may fill the disk */
     file->descriptor = create_temporary(file, directory, replaces ? 0600 : 0666);
     if (file->descriptor < 0) {
-        loom_status status = io_error("creating", file->temporary);
+        loom_status status = loom__file_error("creating", file->temporary);
         close(file->directory);
         return status;
     }
     if (replaces && fchmod(file->descriptor, there.st_mode & 07777) != 0) {
-        loom_status status = io_error("setting the permissions of", file->temporary);
+        loom_status status = loom__file_error("setting the permissions of", file->temporary);
         loom__file_abandon(file);
         return status;
     }
@@ -196,7 +196,7 @@ static loom_status transfer(ssize_t (*move)(int, void *, size_t, off_t), int des
         if (moved < 0 && errno == EINTR)
             continue;
         if (moved < 0)
-            return io_error(doing, path);
+            return loom__file_error(doing, path);
         RETURN_ERROR_IF(moved == 0, LOOM_BAD_FILE, "%s ends at byte %llu, before its contents do", path,
                         (unsigned long long)offset);
         data += moved;
@@ -206,9 +206,14 @@ static loom_status transfer(ssize_t (*move)(int, void *, size_t, off_t), int des
     return LOOM_OK;
 }
 
+loom_status loom__file_put(int descriptor, const char *path, const void *data, uint64_t bytes, uint64_t offset)
+{
+    return transfer(write_without_signal, descriptor, "writing", path, (char *)(uintptr_t)data, bytes, offset);
+}
+
 loom_status loom__file_write(loom__new_file *file, const void *data, uint64_t bytes, uint64_t offset)
 {
-    return transfer(write_without_signal, file->descriptor, "writing", file->temporary, (char *)data, bytes, offset);
+    return loom__file_put(file->descriptor, file->temporary, data, bytes, offset);
 }
 
 loom_status loom__file_read(int descriptor, const char *path, void *data, uint64_t bytes, uint64_t offset)
@@ -228,9 +233,9 @@ loom_status loom__file_commit(loom__new_file *file)
 {
     loom_status status = LOOM_OK;
     if (fsync(file->descriptor) != 0)
-        status = io_error("syncing", file->temporary);
+        status = loom__file_error("syncing", file->temporary);
     if (status == LOOM_OK && rename(file->temporary, file->path) != 0)
-        status = io_error("renaming to", file->path);
+        status = loom__file_error("renaming to", file->path);
     if (status != LOOM_OK) {
         loom__file_abandon(file);
         return status;
@@ -238,7 +243,7 @@ loom_status loom__file_commit(loom__new_file *file)
     close(file->descriptor); /* after the rename: closing releases the lock. Synced data cannot be lost */
     /* Some file systems cannot sync a directory and return EINVAL. */
     if (fsync(file->directory) != 0 && errno != EINVAL)
-        status = io_error("the new file is in place, but syncing the directory of", file->path);
+        status = loom__file_error("the new file is in place, but syncing the directory of", file->path);
     close(file->directory);
     return status;
 }
@@ -250,10 +255,10 @@ loom_status loom__file_open(const char *path, int *descriptor, uint64_t *bytes)
     /* O_NONBLOCK: a pipe at this path must not block us. */
     *descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (*descriptor < 0)
-        return io_error("opening", path);
+        return loom__file_error("opening", path);
     loom_status status = LOOM_OK;
     if (fstat(*descriptor, &information) != 0)
-        status = io_error("examining", path);
+        status = loom__file_error("examining", path);
     else if (!S_ISREG(information.st_mode))
         status = loom__fail(LOOM_IO, "%s is not an ordinary file", path);
     if (status != LOOM_OK) {

@@ -24,6 +24,12 @@ loom_status loom__file_write(loom__new_file *file, const void *data, uint64_t by
 loom_status loom__file_commit(loom__new_file *file);
 void loom__file_abandon(loom__new_file *file);
 
+/* IO and a sentence with the reason that errno has. */
+loom_status loom__file_error(const char *doing, const char *path);
+
+/* Writes all bytes. A full disk and the limit of file sizes are errors, never signals. */
+loom_status loom__file_put(int descriptor, const char *path, const void *data, uint64_t bytes, uint64_t offset);
+
 loom_status loom__file_open(const char *path, int *descriptor, uint64_t *bytes);
 /* BAD_FILE if the file ends too early. */
 loom_status loom__file_read(int descriptor, const char *path, void *data, uint64_t bytes, uint64_t offset);

@@ -132,6 +132,16 @@ holds tool_info_numbers_values says '^  value bytes            8$'
 holds tool_info_numbers_have_no_strings [ "$(grep -c string out)" = 0 ]
 run check "$data/golden_rows_map_strings_strings.loom"
 holds tool_check_strings exits_with 0
+run info "$data/golden_durable_map_8_8"
+holds tool_info_durable_exit_code exits_with 0
+holds tool_info_durable_commit says '^  newest commit          6$'
+run check "$data/golden_durable_map_8_8"
+holds tool_check_durable exits_with 0
+mkdir damaged && cp "$data"/golden_durable_map_8_8/* damaged/
+printf x | dd of=damaged/journal bs=1 seek=12388 conv=notrunc 2>/dev/null
+run check damaged
+holds tool_check_durable_damage exits_with 1
+holds tool_check_durable_damage_place grep -q 'damaged from byte 12288 on' err
 
 # ---- Numbers out of range --------------------------------------------------------------------------------------
 

@@ -1,10 +1,12 @@
-/* `loom info FILE` and `loom check FILE`: what a saved table or filter is, and whether it is intact. */
+/* `loom info FILE` and `loom check FILE`: what a saved table or filter is, or a durable map in a directory, and whether
+ * it is intact. */
 #include "bench_parse.h"
 #include "tool.h"
 
 #include <inttypes.h>
 #include <loom/loom.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 /* What a file held: `map` is a map, a set or a counter, `filter` a filter; the other is NULL. */
 typedef struct contents {
@@ -136,9 +138,51 @@ static int print_report(const char *path, loom_filter *filter)
     return TOOL_OK;
 }
 
+/* ---- durable maps ---- */
+
+static int names_directory(int argc, char **argv)
+{
+    struct stat found;
+    return argc == 1 && stat(argv[0], &found) == 0 && S_ISDIR(found.st_mode);
+}
+
+static void print_durable(const char *path, const loom_durable_report *report)
+{
+    printf("%s: a durable %s\n", path,
+           report->type == LOOM_TYPE_SET       ? "set"
+           : report->type == LOOM_TYPE_COUNTER ? "counter"
+                                               : "map");
+    printf("  key bytes              %u\n", (unsigned)report->key_bytes);
+    printf("  value bytes            %u\n", (unsigned)report->value_bytes);
+    printf("  newest commit          %" PRIu64 "\n", report->epoch);
+    printf("  snapshot of commit     %" PRIu64 ", %" PRIu64 " pairs, %" PRIu64 " bytes\n", report->snapshot,
+           report->snapshot_pairs, report->snapshot_bytes);
+    printf("  journal                %" PRIu64 " bytes, %" PRIu64 " used by %" PRIu64 " records\n",
+           report->journal_bytes, report->journal_used, report->records);
+    if (report->torn_bytes > 0)
+        printf("  torn record            %" PRIu64 " bytes, which recovery drops\n", report->torn_bytes);
+}
+
+/* Describes the map only if it is sound. */
+static int check_durable(const char *path, int describes)
+{
+    loom_durable_report report = LOOM_DURABLE_REPORT_INIT;
+    if (loom_durable_check(path, &report) != LOOM_OK)
+        return tool_failed("%s", loom_last_error());
+    if (describes)
+        print_durable(path, &report);
+    else
+        printf("%s: whole, a durable map after commit %" PRIu64 "\n", path, report.epoch);
+    return TOOL_OK;
+}
+
+/* ---- commands ---- */
+
 static int run_info(int argc, char **argv)
 {
     contents held;
+    if (names_directory(argc, argv))
+        return check_durable(argv[0], 1);
     int code = load_file("info", argc, argv, &held);
     if (code != TOOL_OK)
         return code;
@@ -169,6 +213,8 @@ static int check_filter(const char *path, loom_filter *filter)
 static int run_check(int argc, char **argv)
 {
     contents held;
+    if (names_directory(argc, argv))
+        return check_durable(argv[0], 0);
     int code = load_file("check", argc, argv, &held);
     if (code != TOOL_OK)
         return code;
@@ -178,6 +224,8 @@ static int run_check(int argc, char **argv)
 }
 
 const tool_command tool_info = {
-    "info", "FILE", "what a saved table or filter is: widths, keys, load, costs of lookups", "", run_info, NULL};
-const tool_command tool_check = {"check", "FILE",    "load a saved table or filter and check all that can be checked",
-                                 "",      run_check, NULL};
+    "info", "FILE",   "what a saved table, filter or durable map is: widths, keys, load, costs of lookups",
+    "",     run_info, NULL};
+const tool_command tool_check = {
+    "check", "FILE",    "read a saved table, filter or durable map and check all that can be checked",
+    "",      run_check, NULL};

@@ -52,6 +52,7 @@ static loom_status supports(loom__machine *machine, loom_type type, loom_feature
     case LOOM_FEATURE_ACCUMULATE:
     case LOOM_FEATURE_LISTS:
     case LOOM_FEATURE_APPLY:
+    case LOOM_FEATURE_DURABLE:
         return loom__fail(LOOM_UNSUPPORTED,
                           "a filter has neither values nor a list of its keys; it has insert, contains "
                           "and merge; for more use a set or a map");
