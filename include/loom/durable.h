@@ -15,8 +15,9 @@
  *   - With commit_by_itself = 1, the default, a writing call has committed and synced its batch
  *     when it returns LOOM_OK or LOOM_FULL.
  *   - Damage is found by checksums. A record that is damaged while later records prove that it had
- *     been synced is reported (BAD_FILE), never skipped in silence. A damaged last record looks
- *     like one that was never written whole: recovery drops it and counts it as torn.
+ *     been synced is reported (BAD_FILE), never skipped in silence. What the last sync of a
+ *     killed process took has no such proof: if it is damaged later, it looks like a write that was
+ *     cut short, and recovery drops it.
  *   - One process at a time has a durable map open. Another one gets LOCKED.
  *   - The journal is never overwritten before its contents are in a snapshot that is synced.
  *   docs/durability.md has the same as a table, and tells how it is tested.
@@ -37,8 +38,9 @@
  *   - If a commit fails, the map in memory has the batch and the disk has not. The map then refuses
  *     writes (IO) until loom_map_checkpoint succeeds. Lookups go on.
  *   - A clone, and a map that is loaded from a file, is not durable.
- *   - After fork() the child must not write to the map: it gets LOCKED. While the child lives, the
- *     directory stays locked.
+ *   - After fork() the child must not write to the map: it gets LOCKED.
+ *   - A call's `result` must not overlap its keys or operations: they are read again after it was
+ *     written.
  *
  * EXAMPLE
  *   loom_map_config config = LOOM_MAP_CONFIG_INIT;

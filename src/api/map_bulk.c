@@ -678,6 +678,11 @@ loom_status loom_map_erase_if(loom_map *map, loom_number number, const void *lea
         map->variable & LOOM__VARIABLE_VALUES, LOOM_UNSUPPORTED,
         "byte strings lie in no range of numbers; visit the pairs (loom_map_for_each) and erase their keys");
     RETURN_IF_FAILED(loom__value_range_make(number, map->value_bytes, least, most, &range));
+    uint64_t bounds[2] = {0, 0}; /* for the log: the result may lie over them */
+    if (least != NULL)
+        memcpy(&bounds[0], least, map->value_bytes);
+    if (most != NULL)
+        memcpy(&bounds[1], most, map->value_bytes);
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
     loom__logged logged = {0};
     loom_status status = loom__map_check_writes(map);
@@ -685,7 +690,8 @@ loom_status loom_map_erase_if(loom_map *map, loom_number number, const void *lea
         status = loom__map_table_erase_if(map->handle.table, &range, result != NULL ? result : &own, stream);
         /* A failure in a multimap may leave some pairs erased. */
         map->handle.generation += status == LOOM_OK || map->type == LOOM_TYPE_MULTIMAP;
-        loom__map_log_erase_if(map, status, number, least, most, &logged);
+        loom__map_log_erase_if(map, status, number, least != NULL ? &bounds[0] : NULL, most != NULL ? &bounds[1] : NULL,
+                               &logged);
     }
     leave_written(map, LOOM__ACCESS_ALONE, stream);
     return loom__logged_end(&logged, status);

@@ -55,6 +55,7 @@ typedef struct loom__directory {
     int descriptor;
     int lock; /* descriptor of the locked file; below 0: none */
     int reads_only;
+    int64_t owner; /* the process that opened it */
     loom__directory_file files[LOOM__DIRECTORY_FILES];
 } loom__directory;
 

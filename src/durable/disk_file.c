@@ -121,8 +121,10 @@ static loom_status directory_sync_names(loom__disk *disk)
 static void directory_destroy(loom__disk *disk)
 {
     loom__directory *directory = directory_of(disk);
+    if (directory->lock >= 0 && getpid() == directory->owner)
+        flock(directory->lock, LOCK_UN); /* also where a child of a fork has the file open */
     if (directory->lock >= 0)
-        close(directory->lock); /* gives the lock back, unless a child of a fork still has it */
+        close(directory->lock);
     close(directory->descriptor);
     if (directory->allocator != NULL)
         loom__release(directory->allocator, directory, sizeof *directory, LOOM_MEMORY_HOST, NULL);
@@ -141,12 +143,14 @@ static const loom__disk_ops directory_ops = {
     .destroy = directory_destroy,
 };
 
-/* Makes the directory if it is missing, and syncs the one that it lies in. */
+/* Makes the directory if it is missing, and syncs the one that it lies in: also if the directory was there, since whoever
+ * made it may have been killed before the sync. Then the other one may be one that must not be read. */
 static loom_status make_directory(const char *path)
 {
     char parent[LOOM__DIRECTORY_PATH];
-    if (mkdir(path, 0777) != 0)
-        return errno == EEXIST ? LOOM_OK : loom__file_error("making directory", path);
+    const int made = mkdir(path, 0777) == 0;
+    if (!made && errno != EEXIST)
+        return loom__file_error("making directory", path);
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/')
         length--;
@@ -155,7 +159,7 @@ static loom_status make_directory(const char *path)
     snprintf(parent, sizeof parent, "%.*s", length > 0 ? (int)length : 1, length > 0 ? path : ".");
     const int descriptor = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0)
-        return loom__file_error("opening directory", parent);
+        return made ? loom__file_error("opening directory", parent) : LOOM_OK;
     const int synced = fsync(descriptor) == 0 || errno == EINVAL;
     const loom_status status = synced ? LOOM_OK : loom__file_error("syncing directory", parent);
     close(descriptor);
@@ -172,7 +176,7 @@ static loom_status take_lock(loom__directory *directory)
     if (directory->lock < 0)
         return failed("opening", &directory->disk, LOCK_NAME);
     do {
-        outcome = flock(directory->lock, LOCK_EX | LOCK_NB);
+        outcome = flock(directory->lock, (directory->reads_only ? LOCK_SH : LOCK_EX) | LOCK_NB);
     } while (outcome != 0 && errno == EINTR); /* ends: flock does not block, and signals cease */
     RETURN_ERROR_IF(outcome != 0 && errno == EWOULDBLOCK, LOOM_LOCKED,
                     "%s is open, in another process or in this one; a durable map is open once at a time",
@@ -187,7 +191,7 @@ loom_status loom__directory_open(loom__directory *directory, const char *path, i
                     sizeof directory->path - 1);
     if (!reads_only)
         RETURN_IF_FAILED(make_directory(path));
-    *directory = (loom__directory){.disk.ops = &directory_ops, .lock = -1, .reads_only = reads_only};
+    *directory = (loom__directory){.disk.ops = &directory_ops, .lock = -1, .reads_only = reads_only, .owner = getpid()};
     snprintf(directory->path, sizeof directory->path, "%s", path);
     directory->disk.path = directory->path;
     for (int i = 0; i < LOOM__DIRECTORY_FILES; i++)

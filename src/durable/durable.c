@@ -200,6 +200,7 @@ static loom_status commit_effects(loom__durable *durable, loom__table *table)
 
 loom_status loom__durable_commit(loom__durable *durable, loom__table *table, uint64_t *epoch)
 {
+    RETURN_IF_FAILED(check_owner(durable));
     const loom_status status = commit_effects(durable, table);
     pthread_mutex_lock(&durable->lock);
     *epoch = durable->committed;
@@ -225,16 +226,22 @@ static void note_end(loom__durable *durable)
 
 void loom__durable_close(loom__durable *durable)
 {
-    pthread_mutex_lock(&durable->lock);
-    while (durable->waiting > 0)
-        pthread_cond_wait(&durable->moved, &durable->lock);
-    pthread_mutex_unlock(&durable->lock);
+    /* In the child of a fork the threads that wait, or have the lock, are not there: it would wait for ever. */
+    const int is_owner = getpid() == durable->owner;
+    if (is_owner) {
+        pthread_mutex_lock(&durable->lock);
+        while (durable->waiting > 0)
+            pthread_cond_wait(&durable->moved, &durable->lock);
+        pthread_mutex_unlock(&durable->lock);
+    }
     if (durable->journal.place.file != NULL) {
         note_end(durable);
         loom__journal_close(&durable->journal);
     }
-    pthread_cond_destroy(&durable->moved);
-    pthread_mutex_destroy(&durable->lock);
+    if (is_owner) {
+        pthread_cond_destroy(&durable->moved);
+        pthread_mutex_destroy(&durable->lock);
+    }
     const loom_allocator *allocator = durable->allocator;
     loom__effects_destroy(&durable->effects);
     loom__pairs_destroy(allocator, &durable->pairs);

@@ -232,6 +232,23 @@ static loom_status next_record(const loom__journal *journal, loom__block_reader 
     return status == LOOM_NOT_FOUND ? LOOM_OK : status;
 }
 
+/* Writes the blocks of the next record again, as they are. After a sync that failed they may lie in the system's cache
+ * alone, which takes them for synced: no later sync would write them, and records that follow depend on them. */
+static loom_status write_again(const loom__journal *journal, loom__block_reader *reader, uint64_t blocks)
+{
+    loom__disk_file *file = journal->place.file;
+    const uint64_t ring = journal->place.ring;
+    for (uint64_t done = 0, count; done < blocks; done += count) {
+        const uint64_t first = (journal->place.at + done) % ring, left = blocks - done;
+        count = left < LOOM__READER_BLOCKS ? left : LOOM__READER_BLOCKS;
+        count = count < ring - first ? count : ring - first;
+        RETURN_IF_FAILED(loom__block_load(&journal->place, done, count, reader->buffer));
+        RETURN_IF_FAILED(file->disk->ops->write(file, reader->buffer, count * DURABLE_BLOCK,
+                                                (journal->place.first + first) * DURABLE_BLOCK));
+    }
+    return LOOM_OK;
+}
+
 loom_status loom__journal_read(loom__journal *journal, loom__block_reader *reader, loom__journal_visit *visit,
                                void *user, loom__journal_survey *survey)
 {
@@ -246,6 +263,7 @@ loom_status loom__journal_read(loom__journal *journal, loom__block_reader *reade
             loom__block_open(reader, &journal->place, head.stamp, record_blocks(head.bytes));
             RETURN_IF_FAILED(loom__block_get(reader, NULL, sizeof head));
             RETURN_IF_FAILED(visit(user, reader, head.bytes));
+            RETURN_IF_FAILED(write_again(journal, reader, record_blocks(head.bytes)));
         }
         survey->records++;
         advance(journal, &head);

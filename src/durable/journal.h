@@ -59,7 +59,8 @@ typedef struct loom__journal_survey {
 typedef loom_status loom__journal_visit(void *user, loom__block_reader *reader, uint64_t bytes);
 
 /* Goes over all records behind the snapshot, up to the first one that is not whole, and looks for damage behind them.
- * The journal, which was restarted as the snapshot says, stands behind the last record then. `visit` may be NULL. */
+ * The journal, which was restarted as the snapshot says, stands behind the last record then. `visit` may be NULL.
+ * Records that are visited are written again, so that the next sync surely reaches them. */
 loom_status loom__journal_read(loom__journal *journal, loom__block_reader *reader, loom__journal_visit *visit,
                                void *user, loom__journal_survey *survey);
 

@@ -6,8 +6,8 @@
  *      from end to end before its first piece is done: it takes effect as a whole or not at all.
  *   3. The first record that is not whole ends it. If any head further on in the ring says that this record had been
  *      synced, it was damaged later: BAD_FILE. Otherwise it was cut short, and nobody was told that it was synced.
- *   4. Journal and directory are synced. After a killed process some of what was read may only be in the system's
- *      cache, and records that follow depend on it.
+ *   4. Records are written again, and journal and directory are synced. After a killed process, or after a sync that
+ *      failed, some of what was read may only be in the system's cache, and records that follow depend on it.
  *
  * A directory without a snapshot has no map: the first snapshot is written after the journal, when the map is made. A
  * journal without records may be left from a creation that was cut short, and is made anew. One with records is not:
@@ -72,6 +72,7 @@ static loom_status make_files(loom__durable *durable, const loom_durable_config 
     RETURN_ERROR_IF(has_records, LOOM_BAD_FILE, "%s has a journal with records, but no snapshot: the map is not whole",
                     disk->path);
     RETURN_IF_FAILED(loom__journal_create(disk, config->journal_bytes / DURABLE_BLOCK, &durable->journal));
+    RETURN_IF_FAILED(disk->ops->sync_names(disk)); /* no snapshot without a journal */
     durable->snapshot = (loom__snapshot_head){.type = durable->type,
                                               .key_bytes = durable->pairs.key_bytes,
                                               .value_bytes = durable->pairs.value_bytes,

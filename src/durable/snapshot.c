@@ -111,6 +111,10 @@ static loom_status read_head(loom__disk_file *file, loom__snapshot_head *head)
                     file->name, head->version, DURABLE_VERSION);
     RETURN_ERROR_IF(!loom__block_is_sound(block, 0) || head->stamp != stamp_of(head), LOOM_BAD_FILE,
                     "the head of %s/%s is damaged: bytes 0 to %d", disk->path, file->name, DURABLE_BLOCK - 1);
+    const uint64_t pair_bytes = (uint64_t)head->key_bytes + head->value_bytes;
+    RETURN_ERROR_IF(pair_bytes == 0 || head->pairs > head->bytes / pair_bytes, LOOM_BAD_FILE,
+                    "the head of %s/%s says that %llu pairs lie in %llu bytes", disk->path, file->name,
+                    (unsigned long long)head->pairs, (unsigned long long)head->bytes);
     RETURN_ERROR_IF(head->bytes >= (uint64_t)1 << 62 || bytes != loom__snapshot_bytes(head), LOOM_BAD_FILE,
                     "%s/%s has %llu bytes, and its head says %llu", disk->path, file->name, (unsigned long long)bytes,
                     (unsigned long long)loom__snapshot_bytes(head));

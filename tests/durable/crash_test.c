@@ -371,8 +371,18 @@ static uint64_t run_history(run *r, uint64_t seed, uint64_t point)
 
 /* ---- failures ---- */
 
-/* An operation of the disk fails, and life goes on: writes are refused until a checkpoint succeeds. In the end the
- * power fails. */
+/* Closes the map, opens it, and writes more. */
+static void reopen(run *r, world *w, uint64_t point)
+{
+    if (step_reopen(w) != LOOM_OK)
+        violate(r, "opening fails on a sound disk", point, 0, 0);
+    note_commits(w);
+    w->at[w->committed + 1] = w->now;
+    (void)take_steps(w, 4);
+}
+
+/* An operation of the disk fails, and life goes on: writes are refused until a checkpoint succeeds, or the map is
+ * opened again. In the end the power fails. */
 static uint64_t fail_once(run *r, uint64_t seed, uint64_t point)
 {
     world *w = make_world(r, seed);
@@ -383,7 +393,9 @@ static uint64_t fail_once(run *r, uint64_t seed, uint64_t point)
     if (is_open)
         (void)take_steps(w, r->plan->steps);
     const uint64_t operations = model_operations(w->disk);
-    if (w->map != NULL && loom_map_checkpoint(w->map) != LOOM_OK)
+    if (w->map != NULL && point % 2 != 0)
+        reopen(r, w, point);
+    else if (w->map != NULL && loom_map_checkpoint(w->map) != LOOM_OK)
         violate(r, "a checkpoint fails on a sound disk", point, 0, 0);
     note_commits(w);
     close_map(w, 1);

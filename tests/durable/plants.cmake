@@ -44,6 +44,9 @@ durable_plant(rename_not_synced snapshot.c
 durable_plant(journal_not_synced_at_opening recovery.c
     "RETURN_IF_FAILED(ops->sync(durable->journal.place.file));"
     "")
+durable_plant(records_not_written_again journal.c
+    "            RETURN_IF_FAILED(write_again(journal, reader, record_blocks(head.bytes)));"
+    "            (void)write_again;")
 durable_plant(names_not_synced_at_opening recovery.c
     "RETURN_IF_FAILED(ops->sync_names(durable->disk));"
     "")
