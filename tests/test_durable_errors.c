@@ -182,6 +182,54 @@ TEST(test_durable_open_once, .alone = 1)
     loom_context_destroy(context);
 }
 
+/* A child of a fork has the lock's file open. The map may be opened again all the same once its owner has closed it. */
+TEST(test_durable_lock_goes_with_its_owner, .alone = 1)
+{
+    loom_context *context = make_context_with(t, 1, 1);
+    const char *path = test_path(t, "map");
+    loom_map *map = durable_open(context, path, 1);
+    int ends[2], status = 0;
+    char byte;
+    CHECK_EQ(pipe(ends), 0);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        close(ends[1]);
+        _exit(read(ends[0], &byte, 1) == 0 ? 0 : 1); /* until the parent closes its end */
+    }
+    close(ends[0]);
+    put_keys(map, 0, 3, 3);
+    loom_map_destroy(map);
+    map = durable_open(context, path, 1);
+    check_keys(map, 3, 3);
+    loom_map_destroy(map);
+    close(ends[1]);
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+    loom_context_destroy(context);
+}
+
+/* The log tells the range that was erased, though the result has taken the place of its bounds. */
+TEST(test_durable_result_over_the_bounds)
+{
+    loom_context *context = make_context_with(t, 1, 1);
+    const char *path = test_path(t, "map");
+    loom_map *map = durable_open(context, path, 1);
+    union {
+        loom_result result;
+        uint64_t least;
+    } both = {.least = 5};
+    put_keys(map, 0, 3, 3);
+    put_keys(map, 100, 7, 7);
+    CHECK_OK(loom_map_erase_if(map, LOOM_NUMBER_U64, &both.least, NULL, &both.result, NULL));
+    CHECK_EQ(both.result.ok, 7);
+    loom_map_destroy(map);
+    map = durable_open(context, path, 1);
+    check_keys(map, 3, 3);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
 /* ---- disks ---- */
 
 TEST(test_durable_directory_that_cannot_be_used)

@@ -327,9 +327,8 @@ static uint64_t count_rows(const loom__ticket_view *view, uint64_t partition, ui
     uint64_t count = 0;
     for (; from % view->per_word != 0 && from < view->slots; from++)
         count += (uint64_t)is_ready(view, partition, from);
-    return count +
-           ticket_count(view, (uint32_t)partition, from / view->per_word + (from % view->per_word != 0), 1,
-                        TICKET_ACCESS);
+    return count + ticket_count(view, (uint32_t)partition, from / view->per_word + (from % view->per_word != 0), 1,
+                                TICKET_ACCESS);
 }
 
 static void count_task(void *argument, uint64_t index)

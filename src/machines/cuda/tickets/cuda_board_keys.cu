@@ -124,8 +124,8 @@ __global__ void __launch_bounds__(THREADS)
         }
         begins = false;
         if (active) {
-            const ticket_outcome outcome =
-                op == OP_FIND ? find_turn(view, batch, &walk, index) : write_turn<op>(view, batch, &walk, index, &number);
+            const ticket_outcome outcome = op == OP_FIND ? find_turn(view, batch, &walk, index)
+                                                         : write_turn<op>(view, batch, &walk, index, &number);
             begins = outcome != TICKET_GO_ON;
             if (begins)
                 tile->status[item] = status_of(outcome);

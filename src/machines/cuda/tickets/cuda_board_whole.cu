@@ -72,8 +72,8 @@ __global__ void __launch_bounds__(THREADS)
 /* A warp works on one partition. All lanes count; if the partition is worn, one of them puts it in order. */
 __global__ void __launch_bounds__(32) upkeep_kernel(const __grid_constant__ loom__ticket_view view)
 {
-    const uint32_t retired = __reduce_add_sync(
-        CUDA_FULL_MASK, (uint32_t)ticket_count(&view, blockIdx.x, threadIdx.x, 32, TICKET_AVAILABLE));
+    const uint32_t retired =
+        __reduce_add_sync(CUDA_FULL_MASK, (uint32_t)ticket_count(&view, blockIdx.x, threadIdx.x, 32, TICKET_AVAILABLE));
     if (threadIdx.x == 0 && ticket_is_worn(&view, retired))
         ticket_put_in_order(&view, blockIdx.x);
 }
