@@ -62,13 +62,14 @@ typedef struct loom_explanation {
  * one.
  *   - Memory   allocates nothing
  *   - Runs     reader
- *   - Status   UNSUPPORTED: the rows lie where the machine works */
+ *   - Status   UNSUPPORTED: the rows lie where the machine works, or the engine is tickets, whose
+ *              calls go directly */
 LOOM_API loom_status loom_map_explain(loom_map *map, loom_explanation *explanation);
 
 /* From now on, calls reach rows in host memory by this route, if it is possible for them; otherwise
  * directly. LOOM_ROW_ROUTE_NONE: the library chooses again.
  *   - Runs     waits for calls of other host threads; writer
- *   - Status   INVALID_ARGUMENT; UNSUPPORTED: the rows lie where the machine works */
+ *   - Status   INVALID_ARGUMENT; UNSUPPORTED: as loom_map_explain */
 LOOM_API loom_status loom_map_set_row_route(loom_map *map, loom_row_route route);
 
 /* Bounds the temporary memory on the device that one call takes to reach rows in host memory:

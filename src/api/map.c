@@ -139,8 +139,8 @@ void loom_map_destroy(loom_map *map)
     if (map == NULL)
         return;
     if (map->durable != NULL) {
-        loom__gate_enter(&map->handle.gate,
-                         1); /* after every call that has begun; those that wait for a sync are left */
+        /* After every call that has begun. Those that wait for a sync are left: loom__durable_close waits for them. */
+        loom__gate_enter(&map->handle.gate, 1);
         loom__gate_leave(&map->handle.gate, 1);
         loom__durable_close(map->durable);
     }
